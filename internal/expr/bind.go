@@ -64,6 +64,8 @@ type binder struct {
 	unknown map[string]bool // columns already reported
 	values  map[node]bound  // bound values by their expressions, since a condition is bound twice as a value
 	nested  int             // the number of conditions around the current one that are values
+
+	constants int64 // bytes of the operations on literals
 }
 
 func newBinder(schema *arrow.Schema) *binder {

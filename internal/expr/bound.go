@@ -46,13 +46,12 @@ func (c *columnValue) evaluate(e *evaluation, _ []uint64) (arrow.Array, error) {
 }
 
 func (c *columnValue) measure(m *measure) int64 {
-	at := m.batch.Schema().FieldIndices(c.name)
-	if len(at) != 1 {
+	a := m.arrays[c.name]
+	if a == nil {
 		return 0
 	}
 	g := batch.NewGatherer(nil)
 	defer g.Release()
-	a := m.batch.Column(at[0])
 	bytes, err := g.Size(a.DataType(), []batch.Segment{{Values: a, Rows: a.Len()}})
 	if err != nil {
 		return 0 // evaluate fails, too
@@ -62,8 +61,8 @@ func (c *columnValue) measure(m *measure) int64 {
 
 // literalValue is a literal: an array of one value, in memory of the Go heap.
 type literalValue struct {
-	value arrow.Array
-	from  literal // as written; only of literals that were not computed
+	value     arrow.Array
+	isDecimal bool
 }
 
 func (l *literalValue) typ() arrow.DataType { return l.value.DataType() }
@@ -83,6 +82,8 @@ type operation struct {
 	args    []bound
 	firstOf bool   // whether the result is the first argument that is not null, so that later arguments are not needed
 	text    string // canonical, for messages
+
+	isDecimal bool
 }
 
 func (o *operation) typ() arrow.DataType { return o.Type }
@@ -134,12 +135,16 @@ func (e *evaluation) nulls(a arrow.Array, rows []uint64) []uint64 {
 	return out
 }
 
+// unaffordable is more bytes than any budget has. Sizes are at most this number, so that neither their
+// sums nor the products that functions make of them exceed int64.
+const unaffordable = 1 << 46
+
 func (o *operation) measure(m *measure) int64 {
 	sizes := make([]int64, len(o.args))
 	for i, a := range o.args {
 		sizes[i] = a.measure(m)
 	}
-	bytes := o.Size(sizes, m.rows)
+	bytes := min(o.Size(sizes, m.rows), unaffordable)
 	m.total += bytes
 	return bytes
 }

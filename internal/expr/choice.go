@@ -128,6 +128,7 @@ type choiceValue struct {
 	dt         arrow.DataType
 	conditions []rule
 	values     []bound // of the conditions, and of ELSE
+	isDecimal  bool
 }
 
 // choice binds CASE.
@@ -155,6 +156,7 @@ func (b *binder) choice(n *choice, o operand) bound {
 		b.fail(o.position, "all values of CASE are NULL: write CAST(NULL AS type)")
 		return nil
 	}
+	c.isDecimal = isDecimal(c.values)
 	for i, v := range c.values {
 		c.values[i] = b.widened(v, c.dt, operand{position: o.position, inner: n})
 	}
@@ -258,6 +260,7 @@ func (c *choiceValue) measure(m *measure) int64 {
 	if _, ok := c.dt.(arrow.FixedWidthDataType); ok {
 		bytes = operator.ChooseSize(c.dt, m.rows)
 	}
+	bytes = min(bytes, unaffordable)
 	m.total += bytes
 	return bytes
 }

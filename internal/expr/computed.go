@@ -136,24 +136,38 @@ func (c *Computed) Evaluate(batch arrow.RecordBatch, mem memory.Allocator) (arro
 // An allocator that rounds sizes up uses more. Bitmaps of rows, which take a bit for each row and
 // condition, are not included.
 func (c *Computed) Size(batch arrow.RecordBatch) int64 {
-	m := &measure{batch: batch, rows: int(batch.NumRows()), known: map[string]bool{}}
+	arrays := make(map[string]arrow.Array, len(c.columns))
 	for _, one := range c.columns {
 		if at := batch.Schema().FieldIndices(one.name); len(at) == 1 {
-			m.offset = max(m.offset, batch.Column(at[0]).Data().Offset())
+			arrays[one.name] = batch.Column(at[0])
 		}
 	}
+	m := newMeasure(arrays, int(batch.NumRows()))
 	c.root.measure(m)
-	if len(m.known) > 0 {
-		m.total *= 2 // a value that is kept for other conditions is computed again, for more rows
-	}
-	return m.total
+	return m.sum()
 }
 
 // measure adds up the bytes that an evaluation requests.
 type measure struct {
-	batch  arrow.RecordBatch
+	arrays map[string]arrow.Array // by the names of their columns
 	rows   int
 	offset int             // the largest offset of a column in its buffers
 	known  map[string]bool // the values in rules, by name, which an evaluation keeps
 	total  int64
+}
+
+func newMeasure(arrays map[string]arrow.Array, rows int) *measure {
+	m := &measure{arrays: arrays, rows: rows, known: map[string]bool{}}
+	for _, a := range arrays {
+		m.offset = max(m.offset, a.Data().Offset())
+	}
+	return m
+}
+
+// sum returns the bytes of the whole evaluation.
+func (m *measure) sum() int64 {
+	if len(m.known) > 0 {
+		return 2 * m.total // a value that is kept for other conditions is computed again, for more rows
+	}
+	return m.total
 }

@@ -278,7 +278,7 @@ func TestBindValueFaults(t *testing.T) {
 		"ii + 1":                   `at position 1: unknown column "ii" (did you mean "i"?)`,
 		"i + s":                    "at position 1: int + string is not defined",
 		"-s":                       "-string is not defined",
-		"i * 1.5":                  "at position 5: 1.5 is a decimal, which is not supported beside an integer: write 1.5E+0 for a double",
+		"i * 1.5":                  "at position 5: 1.5 is a decimal, and arithmetic of decimals is not supported: write 1.5E+0 for a double",
 		"i + NULL":                 "write CAST(NULL AS type)",
 		"CAST(g AS string)":        "at position 1: double cannot be cast to string",
 		"no_such_function(i)":      "at position 1: there is no function no_such_function",

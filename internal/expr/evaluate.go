@@ -31,6 +31,9 @@ type evaluation struct {
 // that these values take little memory. It is a multiple of 64.
 const chunkRows = 8192
 
+// chunkBytes is the maximum of the memory for these values, which is not charged to a budget.
+const chunkBytes = 16 << 20
+
 // Evaluate returns the numbers of the batch's rows that pass, in ascending order.
 // The result overwrites dst and reuses its memory. Columns are found by name; the
 // batch may have more columns, and is not modified. A column that is missing or has
@@ -60,13 +63,36 @@ func (f *Filter) Evaluate(of arrow.RecordBatch, dst []int32) ([]int32, error) {
 		return e.passing(f.root, rows, dst), nil
 	}
 	e.mem = batch.Default()
-	for from := 0; from < rows; from += chunkRows {
-		dst = e.chunk(f.root, from, min(from+chunkRows, rows), dst)
+	for from := 0; from < rows; {
+		to, err := f.chunkEnd(e, from, rows)
+		if err != nil {
+			return dst[:0], err
+		}
+		dst = e.chunk(f.root, from, to, dst)
 		if e.err != nil {
 			return dst[:0], e.err
 		}
+		from = to
 	}
 	return dst, nil
+}
+
+// chunkEnd returns the end of a chunk that begins at a row: of chunkRows rows, or of so few that their
+// values take at most chunkBytes.
+func (f *Filter) chunkEnd(e *evaluation, from, end int) (int, error) {
+	for rows := min(chunkRows, end-from); ; rows = (rows + 1) / 2 {
+		part := e.views(from, from+rows)
+		m := newMeasure(part, rows)
+		m.rule(f.root)
+		releaseAll(part)
+		switch bytes := m.sum(); {
+		case bytes <= chunkBytes:
+			return from + rows, nil
+		case rows == 1:
+			return 0, fault.New(fault.Exhausted, "the values of the filter %s may take %s for one row, more than %s",
+				shorten(f.String()), fault.Size(bytes), fault.Size(chunkBytes)).WithRemedy("shorten the texts before, as in left(x, 1000)")
+		}
+	}
 }
 
 // passing appends the rows that pass.
@@ -84,21 +110,31 @@ func (e *evaluation) passing(root rule, rows int, dst []int32) []int32 {
 // chunk appends the rows from begin to end that pass.
 func (e *evaluation) chunk(root rule, begin, end int, dst []int32) []int32 {
 	whole := e.arrays
-	e.arrays = make(map[string]arrow.Array, len(whole))
-	for name, a := range whole {
-		e.arrays[name] = view(a, begin, end)
-	}
+	e.arrays = e.views(begin, end)
 	before := len(dst)
 	dst = e.passing(root, end-begin, dst)
 	for i := range dst[before:] {
 		dst[before+i] += int32(begin)
 	}
-	for _, a := range e.arrays {
-		a.Release()
-	}
+	releaseAll(e.arrays)
 	e.forget()
 	e.arrays = whole
 	return dst
+}
+
+// views returns the rows from begin to end of all arrays. The caller releases them.
+func (e *evaluation) views(begin, end int) map[string]arrow.Array {
+	out := make(map[string]arrow.Array, len(e.arrays))
+	for name, a := range e.arrays {
+		out[name] = view(a, begin, end)
+	}
+	return out
+}
+
+func releaseAll(arrays map[string]arrow.Array) {
+	for _, a := range arrays {
+		a.Release()
+	}
 }
 
 // view returns the rows from begin to end of an array as an array of its own. Unlike array.NewSlice, it

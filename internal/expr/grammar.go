@@ -37,6 +37,7 @@ type parser struct {
 	at     int
 	noun   string        // the text as messages name it: filter or expression
 	cases  int           // the number of CASE around the next token
+	copied int           // bytes of the canonical text that CASE x WHEN repeats: x for each WHEN
 	syntax *fault.Field  // the first syntax error
 	faults []fault.Field // other errors
 }

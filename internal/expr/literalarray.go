@@ -3,6 +3,7 @@ package expr
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -71,6 +72,8 @@ func literalType(l literal) (arrow.DataType, error) {
 func numberType(l literal) (arrow.DataType, error) {
 	units, whole := l.number.floor(0)
 	switch {
+	case math.IsInf(l.number.float(64), 0): // an error in Spark
+		return nil, fmt.Errorf("the number %s is not within double", shorten(l.number.text()))
 	case l.double || !whole:
 		return arrow.PrimitiveTypes.Float64, nil
 	case units.IsInt64() && int64(int32(units.Int64())) == units.Int64():

@@ -5,6 +5,8 @@ import (
 	"math/big"
 	"strconv"
 	"strings"
+
+	"github.com/penstock/penstock/internal/fault"
 )
 
 // Limits of a number literal: its digits, and the exponent of its first digit. They
@@ -67,13 +69,11 @@ func parseNumber(numeral string) (number, error) {
 	return n, nil
 }
 
+// maxShown is the number of bytes of a text that a message shows.
+const maxShown = 40
+
 // shorten truncates a text for a message.
-func shorten(s string) string {
-	if len(s) <= 40 {
-		return s
-	}
-	return s[:40] + "…"
-}
+func shorten(s string) string { return fault.Printable(s, maxShown) }
 
 // negated returns -n.
 func (n number) negated() number {

@@ -143,11 +143,13 @@ func (p *parser) choice(position int) node {
 		return n.end(position)
 	}
 	var of *operand
+	size := 0
 	if t := p.next(); t.kind != nameToken || strings.ToUpper(t.text) != "WHEN" {
 		o := operandOf(p.condition(), t.column)
-		of = &o
+		of, size = &o, p.sizeOf(o)
 	}
 	for p.acceptWord("WHEN") {
+		p.copy(position, size)
 		at := p.next().column
 		condition := p.condition()
 		if of != nil {
@@ -167,6 +169,23 @@ func (p *parser) choice(position int) node {
 	p.expectWord("END")
 	p.cases--
 	return n.end(position)
+}
+
+// sizeOf returns the bytes of an operand's canonical text; 0 after a syntax error.
+func (p *parser) sizeOf(o operand) int {
+	if p.syntax != nil {
+		return 0
+	}
+	return len(printed(nodeOf(o)))
+}
+
+// copy counts bytes that the canonical text repeats. If there are too many, it ends the text with an
+// error: the operands of nested CASE double with each level.
+func (p *parser) copy(position, bytes int) {
+	if p.copied += bytes; p.copied > MaxText && p.syntax == nil {
+		p.syntax = &fault.Field{Position: position, Message: fmt.Sprintf("the %s is longer than %d bytes if CASE x WHEN is written as CASE WHEN x =", p.noun, MaxText)}
+		p.at = len(p.tokens) - 1
+	}
 }
 
 // end completes a choice without ELSE.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/penstock/penstock/internal/expr/function"
@@ -90,26 +91,73 @@ func (b *binder) arithmetic(n *arithmetic, position int) bound {
 	if left == nil || right == nil || !b.typed(position, left, right) {
 		return nil
 	}
-	if isInteger(left) && isFraction(right) || isFraction(left) && isInteger(right) {
+	if isDecimal([]bound{left, right}) {
 		fraction := n.right
-		if isFraction(left) {
+		if decimal(left) {
 			fraction = n.left
 		}
-		b.fail(fraction.position, "%s is a decimal, which is not supported beside an integer: write %s for a double",
-			fraction.literal, fraction.literal.number.scientific())
+		b.refuseDecimal(fraction)
 		return nil
 	}
 	with, err := operator.Binary(n.op, left.typ(), right.typ())
 	return b.operation(operand{position: position, inner: n}, with, err, left, right)
 }
 
-func isInteger(v bound) bool { return v.typ().ID() == arrow.INT32 || v.typ().ID() == arrow.INT64 }
+// decimal reports whether a value is a decimal in SQL engines: numbers with a fraction and without an
+// exponent are. The type is double here.
+func decimal(v bound) bool {
+	switch v := v.(type) {
+	case *literalValue:
+		return v.isDecimal
+	case *operation:
+		return v.isDecimal
+	case *choiceValue:
+		return v.isDecimal
+	case *masked:
+		return decimal(v.bound)
+	default:
+		return false
+	}
+}
 
-// isFraction reports whether a value is a number literal with a fraction and without an exponent.
-// SQL engines give it a decimal type.
-func isFraction(v bound) bool {
-	l, ok := v.(*literalValue)
-	return ok && l.from.kind == numberLiteral && l.from.number.unscaled != nil && !l.from.double && l.from.number.scale > 0
+// isDecimal reports whether SQL engines give decimals to a value that is one of some values: some are
+// decimals, and the others integers or NULL.
+func isDecimal(values []bound) bool {
+	some := false
+	for _, v := range values {
+		switch id := v.typ().ID(); {
+		case decimal(v):
+			some = true
+		case id != arrow.INT32 && id != arrow.INT64 && id != arrow.NULL:
+			return false
+		}
+	}
+	return some
+}
+
+// keepsDecimals reports whether an operation on some arguments is a decimal in SQL engines.
+func keepsDecimals(n node, args []bound) bool {
+	if c, ok := n.(*call); ok {
+		switch c.name {
+		case "coalesce", "greatest", "least", "abs", "round", "floor", "ceil":
+		case "nullif":
+			args = args[:1]
+		default:
+			return false
+		}
+		return isDecimal(args)
+	}
+	_, sign := n.(*negative)
+	return sign && isDecimal(args)
+}
+
+// refuseDecimal adds the fault for arithmetic of decimals. As doubles, 3 * 0.1 would not be 0.3.
+func (b *binder) refuseDecimal(o operand) {
+	if o.isLiteral() {
+		b.fail(o.position, "%s is a decimal, and arithmetic of decimals is not supported: write %s for a double", o.literal, o.literal.number.scientific())
+		return
+	}
+	b.fail(o.position, "%s is a decimal, and arithmetic of decimals is not supported: write its numbers with an exponent, as in 5E-1, for a double", shorten(printed(nodeOf(o))))
 }
 
 // typed reports whether no value is NULL without a type. Otherwise it adds a fault.
@@ -166,6 +214,10 @@ func (b *binder) call(n *call, o operand) bound {
 	return out
 }
 
+// maxConstants is the number of bytes up to which operations on literals are computed when an
+// expression is bound: its text bounds neither their results nor the memory on the way to them.
+const maxConstants = 16 << 20
+
 // operation makes an operation of an operator, unless err is an error of its arguments. It computes an
 // operation on literals.
 func (b *binder) operation(o operand, with operator.Bound, err error, args ...bound) bound {
@@ -173,16 +225,22 @@ func (b *binder) operation(o operand, with operator.Bound, err error, args ...bo
 		b.refuse(o.position, err)
 		return nil
 	}
-	out := &operation{Bound: with, args: args, text: printed(o.inner)}
+	out := &operation{Bound: with, args: args, text: printed(o.inner), isDecimal: keepsDecimals(o.inner, args)}
 	if slices.ContainsFunc(args, func(v bound) bool { _, ok := v.(*literalValue); return !ok }) || len(args) == 0 {
 		return out
+	}
+	m := newMeasure(nil, 1)
+	out.measure(m)
+	if b.constants += m.total; b.constants > maxConstants {
+		b.fail(o.position, "the constants of the expression take more than %s", fault.Size(maxConstants))
+		return nil
 	}
 	value, err := out.evaluate(&evaluation{rows: 1, mem: memory.DefaultAllocator}, []uint64{1})
 	if err != nil {
 		b.refuse(o.position, err)
 		return nil
 	}
-	return &literalValue{value: value}
+	return &literalValue{value: value, isDecimal: out.isDecimal}
 }
 
 // refuse adds an error of a function or an operator as a fault.
@@ -206,13 +264,16 @@ func (b *binder) literalValue(l literal) bound {
 		b.fail(l.position, "%s", err)
 		return nil
 	}
-	return &literalValue{value: value, from: l}
+	return &literalValue{value: value, isDecimal: l.kind == numberLiteral && !l.double && l.number.scale > 0}
 }
 
 // literalOf returns a value that was computed of literals as a literal.
 func literalOf(v *literalValue, position int) (literal, bool) {
 	l := literal{position: position}
 	text := v.value.ValueStr(0)
+	if a, ok := v.value.(*array.Float32); ok { // exactly, since it may be compared with doubles
+		text = strconv.FormatFloat(float64(a.Value(0)), 'e', -1, 64)
+	}
 	var err error
 	switch v.typ().ID() {
 	case arrow.INT32, arrow.INT64, arrow.FLOAT32, arrow.FLOAT64:

@@ -2,7 +2,10 @@ package fault
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // maxMember is the maximum number of bytes of a member's name in a path.
@@ -28,4 +31,22 @@ func Shorten(text string, limit int) string {
 		return text
 	}
 	return strings.ToValidUTF8(text[:limit], "") + "…"
+}
+
+// Printable is Shorten, with escapes for characters on which a terminal acts, and for bytes that are not
+// UTF-8: values of rows may have any of them.
+func Printable(text string, limit int) string {
+	var out strings.Builder
+	text = Shorten(text, limit)
+	for i, r := range text {
+		switch {
+		case r == utf8.RuneError && !strings.HasPrefix(text[i:], string(utf8.RuneError)):
+			fmt.Fprintf(&out, `\x%02x`, text[i])
+		case unicode.IsPrint(r):
+			out.WriteRune(r)
+		default:
+			out.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
+		}
+	}
+	return out.String()
 }

@@ -33,3 +33,20 @@ func TestShorten(t *testing.T) {
 	require.Equal(t, "ab…", fault.Shorten("abc", 2))
 	require.Equal(t, "é…", fault.Shorten("éé", 3), "a rune is not cut")
 }
+
+func TestPrintable(t *testing.T) {
+	t.Parallel()
+	for want, of := range map[string]string{
+		"a é 日":       "a é 日",
+		`a\nb`:        "a\nb",
+		`\x1b[31m`:    "\x1b[31m",
+		`\xff`:        "\xff",
+		"\uFFFD":      "\uFFFD",
+		`\u00a0`:      "\u00a0",
+		"0123456789…": "0123456789a",
+		"012345678…":  "012345678é",
+		`it's "a\b"`:  `it's "a\b"`,
+	} {
+		require.Equal(t, want, fault.Printable(of, 10), of)
+	}
+}

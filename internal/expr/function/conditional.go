@@ -80,12 +80,12 @@ func bindNullIf(args []Argument) (Bound, error) {
 	bound.Run = func(of []arrow.Array, rows int, mem memory.Allocator) (arrow.Array, error) {
 		converted := as.run(of, mem)
 		defer releaseAll(converted)
-		compare := comparison(converted[0], converted[1], rows)
+		compare := comparerOf(converted, rows)
 		first, other := nullsOf(converted[0], rows), nullsOf(converted[1], rows)
 		one := c
 		one.choose = func([]arrow.Array, int) func(int) int {
 			return func(row int) int {
-				if first.at(row) || !other.at(row) && compare(row) == 0 {
+				if first.at(row) || !other.at(row) && compare(0, row, 1, row) == 0 {
 					return 1
 				}
 				return 0
@@ -162,11 +162,11 @@ func bindExtreme(sign int) func([]Argument) (Bound, error) {
 			return Bound{}, errTypes{}
 		}
 		return choice{conversion{to}, func(args []arrow.Array, rows int) func(int) int {
-			compare, absent := comparisons(args, rows), allNullsOf(args, rows)
+			compare, absent := comparerOf(args, rows), allNullsOf(args, rows)
 			return func(row int) int {
 				best := len(args)
 				for i, a := range absent {
-					if !a.at(row) && (best == len(args) || compare(best, i, row)*sign < 0) {
+					if !a.at(row) && (best == len(args) || compare(best, row, i, row)*sign < 0) {
 						best = i
 					}
 				}
@@ -176,47 +176,37 @@ func bindExtreme(sign int) func([]Argument) (Bound, error) {
 	}
 }
 
-// comparison returns a function that compares two arguments of one type in a row. Values under nulls
-// compare in any way.
-func comparison(a, b arrow.Array, rows int) func(row int) int {
-	compare := comparator(a, b, rows, rows)
-	return func(row int) int { return compare(row, row) }
-}
+// comparer compares value x of array i with value y of array j. Values under nulls compare in any way.
+type comparer func(i, x, j, y int) int
 
-// comparisons returns a function that compares arguments i and j, which are of one type, in a row.
-func comparisons(args []arrow.Array, rows int) func(i, j, row int) int {
-	all := make([]func(x, y int) int, len(args)*len(args))
-	for i, a := range args {
-		for j, b := range args {
-			all[i*len(args)+j] = comparator(a, b, rows, rows)
-		}
-	}
-	return func(i, j, row int) int { return all[i*len(args)+j](row, row) }
-}
-
-// comparator returns a function that compares value i of an array with value j of another one, which are of one type. The
-// arrays have numbers of rows, or are literals.
-func comparator(a, b arrow.Array, rowsA, rowsB int) func(i, j int) int {
-	switch a.DataType().ID() {
+// comparerOf returns the comparer of arrays of one type, which have numbers of rows or are literals. It
+// takes memory for each array, and not for each pair of arrays: a call may have thousands of arguments.
+func comparerOf(arrays []arrow.Array, rows ...int) comparer {
+	switch arrays[0].DataType().ID() {
 	case arrow.INT32, arrow.DATE32:
-		return compared(vectorOf[int32](a, rowsA), vectorOf[int32](b, rowsB), vector[int32].at, compareNumbers[int32])
+		return compared(arrays, rows, vectorOf[int32], vector[int32].at, compareNumbers[int32])
 	case arrow.FLOAT32:
-		return compared(vectorOf[float32](a, rowsA), vectorOf[float32](b, rowsB), vector[float32].at, compareNumbers[float32])
+		return compared(arrays, rows, vectorOf[float32], vector[float32].at, compareNumbers[float32])
 	case arrow.FLOAT64:
-		return compared(vectorOf[float64](a, rowsA), vectorOf[float64](b, rowsB), vector[float64].at, compareNumbers[float64])
+		return compared(arrays, rows, vectorOf[float64], vector[float64].at, compareNumbers[float64])
 	case arrow.DECIMAL128:
-		return compared(vectorOf[decimal128.Num](a, rowsA), vectorOf[decimal128.Num](b, rowsB), vector[decimal128.Num].at, decimal128.Num.Cmp)
+		return compared(arrays, rows, vectorOf[decimal128.Num], vector[decimal128.Num].at, decimal128.Num.Cmp)
 	case arrow.BOOL:
-		return compared(flagsOf(a, rowsA), flagsOf(b, rowsB), flags.at, compareBools)
+		return compared(arrays, rows, flagsOf, flags.at, compareBools)
 	case arrow.STRING, arrow.BINARY:
-		return compared(textsOf(a, rowsA), textsOf(b, rowsB), texts.at, bytes.Compare)
+		return compared(arrays, rows, textsOf, texts.at, bytes.Compare)
 	default: // int64, timestamps and times
-		return compared(vectorOf[int64](a, rowsA), vectorOf[int64](b, rowsB), vector[int64].at, compareNumbers[int64])
+		return compared(arrays, rows, vectorOf[int64], vector[int64].at, compareNumbers[int64])
 	}
 }
 
-func compared[V, T any](a, b V, at func(V, int) T, compare func(x, y T) int) func(i, j int) int {
-	return func(i, j int) int { return compare(at(a, i), at(b, j)) }
+// compared makes a comparer. The last number of rows is that of all further arrays.
+func compared[V, T any](arrays []arrow.Array, rows []int, of func(arrow.Array, int) V, at func(V, int) T, compare func(x, y T) int) comparer {
+	all := make([]V, len(arrays))
+	for i, a := range arrays {
+		all[i] = of(a, rows[min(i, len(rows)-1)])
+	}
+	return func(i, x, j, y int) int { return compare(at(all[i], x), at(all[j], y)) }
 }
 
 // compareNumbers orders NaN above all numbers. 0 and -0 are equal.

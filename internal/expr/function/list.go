@@ -71,12 +71,12 @@ func (l lists) visible(rows int) arrow.Array {
 
 // ordering returns a function that compares two values of an array.
 func ordering(a arrow.Array) func(i, j int) int {
-	at := comparator(a, a, a.Len(), a.Len())
-	return func(i, j int) int { return at(i, j) }
+	compare := comparerOf([]arrow.Array{a}, a.Len())
+	return func(i, j int) int { return compare(0, i, 0, j) }
 }
 
 // equality returns a function that compares a value of an array with a row of an argument.
 func equality(a, b arrow.Array, rows int) func(i, row int) bool {
-	at := comparator(a, b, a.Len(), rows)
-	return func(i, row int) bool { return at(i, row) == 0 }
+	compare := comparerOf([]arrow.Array{a, b}, a.Len(), rows)
+	return func(i, row int) bool { return compare(0, i, 1, row) == 0 }
 }

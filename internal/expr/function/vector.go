@@ -121,29 +121,26 @@ func failed(name string, args []arrow.Array, rows, row int, why *refusal) error 
 	return fault.New(fault.Invalid, "%s(%s) %s", name, strings.Join(values, ", "), why.reason).WithRemedy("%s", why.remedy)
 }
 
-// shownRunes is the number of characters of a value that an error shows.
-const shownRunes = 60
+// shownBytes is the number of bytes of a value that an error shows.
+const shownBytes = 60
 
 // shownItems is the number of items up to which an error shows a list.
 const shownItems = 6
 
 func shown(a arrow.Array, row int) string {
-	out := []rune("NULL")
-	if l, ok := a.(*array.List); ok && a.IsValid(row) {
+	if a.IsNull(row) {
+		return "NULL"
+	}
+	if l, ok := a.(*array.List); ok {
 		if from, to := l.ValueOffsets(row); to-from > shownItems {
 			return fmt.Sprintf("[… %d items]", to-from)
 		}
 	}
-	if a.IsValid(row) {
-		out = []rune(a.ValueStr(row))
-		switch a.DataType().ID() {
-		case arrow.STRING, arrow.DATE32, arrow.TIMESTAMP, arrow.TIME64:
-			out = []rune("'" + string(out) + "'")
-		default:
-		}
+	text := fault.Printable(a.ValueStr(row), shownBytes)
+	switch a.DataType().ID() {
+	case arrow.STRING, arrow.DATE32, arrow.TIMESTAMP, arrow.TIME64:
+		return "'" + text + "'"
+	default:
+		return text
 	}
-	if len(out) > shownRunes {
-		out = append(out[:shownRunes], '…')
-	}
-	return string(out)
 }

@@ -6,6 +6,8 @@ import (
 	"math/bits"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
 )
 
 // number is a Go type of numeric values.
@@ -365,18 +367,24 @@ func Negate(operand arrow.DataType) (Bound, error) {
 
 func negation[T number](dt arrow.DataType) Bound {
 	// Only the smallest integer equals its own negative, apart from 0.
-	negate := func(left, _, out []T) bool {
+	negate := func(_, right, out []T) bool {
 		suspect := false
-		for i, v := range left[:len(out)] {
+		for i, v := range right[:len(out)] {
 			out[i] = -v
 			suspect = suspect || v == -v && v != 0
 		}
 		return suspect
 	}
-	bound := pairwise(Subtract, dt, negate, searchFor(func(x, _ T) bool { return x == -x && x != 0 }))
+	bound := pairwise(Subtract, dt, negate, searchFor(func(_, x T) bool { return x == -x && x != 0 }))
 	run := bound.Run
 	bound.Run = func(operands []arrow.Array, rows Rows) (arrow.Array, error) {
-		return run([]arrow.Array{operands[0], operands[0]}, rows)
+		return run([]arrow.Array{zero(dt), operands[0]}, rows)
 	}
 	return bound
+}
+
+// zero returns the literal 0.
+func zero(dt arrow.DataType) arrow.Array {
+	value := memory.NewBufferBytes(make([]byte, arrow.Int64SizeBytes))
+	return array.MakeFromData(array.NewData(dt, 1, []*memory.Buffer{nil, value}, nil, 0, 0))
 }

@@ -3,10 +3,11 @@ package operator
 import (
 	"fmt"
 	"math"
-	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/penstock/penstock/internal/fault"
 )
 
 // verdict says what a cast does with a value.
@@ -105,9 +106,9 @@ func (c *casting) reject(row int, found verdict) {
 	case c.Active[row>>6]>>(uint(row)&63)&1 == 0:
 		return
 	}
-	value := strings.Clone(c.from.ValueStr(row)) // the memory of the array is reused
+	value := fault.Printable(c.from.ValueStr(row), maxShown) // a copy, since the memory of the array is reused
 	if c.from.DataType().ID() == arrow.STRING {
-		value = "'" + shorten(value) + "'"
+		value = "'" + value + "'"
 	}
 	if found == disputed {
 		c.err = failure("round, trim or rewrite the value first, as in CAST(floor(x) AS int)", "the cast of %s from %s to %s is not defined: SQL engines disagree about it", value, Name(c.from.DataType()), Name(c.to))
@@ -118,13 +119,6 @@ func (c *casting) reject(row int, found verdict) {
 
 // maxShown is the number of bytes of a text that a message shows.
 const maxShown = 40
-
-func shorten(s string) string {
-	if len(s) <= maxShown {
-		return s
-	}
-	return s[:maxShown] + "…"
-}
 
 // fixed returns a conversion of rows one by one to values of fixed width. prepare returns a function
 // that returns the result of a row.
