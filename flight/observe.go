@@ -3,7 +3,6 @@ package flight
 import (
 	"time"
 
-	"github.com/penstock/penstock/internal/waits"
 	"github.com/penstock/penstock/loader/stream"
 )
 
@@ -37,7 +36,6 @@ type StreamEnd struct {
 	// MappedBytes is the size of the batches that were delivered in mapped memory.
 	MappedBytes int64
 	Took        time.Duration
-	Waited      waits.Totals // since its ticket was accepted
 	// Staging has the counts of each staging table that was read, by the name of its entry. It is
 	// set even if the stream ended before its report.
 	Staging map[string]stream.StagingReport

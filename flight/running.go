@@ -27,11 +27,15 @@ type runningStream struct {
 	query   dataset.Query // of the ticket
 	way     string        // one of the way… constants
 	began   time.Time
+	entered time.Time // began, by the clock of ticks
 	waits   *waits.Waits
+	counted StreamTimes // the times that are in runningStreams.times; guarded by its mutex
 
 	extent atomic.Pointer[streamExtent] // nil until the stream is planned
 	sent   streamCounts
 	parked atomic.Bool
+	// delivered is when the last batch was delivered, in nanoseconds after entered.
+	delivered atomic.Int64
 }
 
 // streamExtent says how much a stream has to send; unknown values are -1.
@@ -51,19 +55,20 @@ type streamCounts struct {
 type runningStreams struct {
 	clock, ticks func() time.Time
 
-	mu  sync.Mutex
-	all map[*runningStream]struct{}
+	mu    sync.Mutex
+	all   map[*runningStream]struct{}
+	times map[string]StreamTimes // by dataset
 }
 
 func newRunningStreams(clock, ticks func() time.Time) *runningStreams {
-	return &runningStreams{clock: clock, ticks: ticks, all: map[*runningStream]struct{}{}}
+	return &runningStreams{clock: clock, ticks: ticks, all: map[*runningStream]struct{}{}, times: map[string]StreamTimes{}}
 }
 
 // begin adds the stream of a ticket. It returns the stream, and a context that records waits in it.
 func (r *runningStreams) begin(ctx context.Context, c *call.Call, of ticket.Content, query dataset.Query, way string) (context.Context, *runningStream) {
 	one := &runningStream{
 		id: fmt.Sprintf("%016x", rand.Uint64()), client: c.Client(), subject: c.Caller.Subject, //nolint:gosec // it is not a secret
-		plan: of.Plan, query: query, way: way, began: r.clock(), waits: waits.New(r.ticks),
+		plan: of.Plan, query: query, way: way, began: r.clock(), entered: r.ticks(), waits: waits.New(r.ticks),
 	}
 	for _, cursor := range query.Cursor {
 		one.sent.step.Store(cursor.Step)
@@ -78,6 +83,9 @@ func (r *runningStreams) begin(ctx context.Context, c *call.Call, of ticket.Cont
 func (r *runningStreams) end(one *runningStream) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if _, runs := r.all[one]; runs {
+		r.count(one)
+	}
 	delete(r.all, one)
 }
 
@@ -112,4 +120,5 @@ func (o *streamSender) progress() {
 	sent.bytes.Store(o.bytes)
 	sent.mapped.Store(o.mappedBytes)
 	sent.step.Store(o.cursor.Step)
+	o.running.delivered.Store(int64(o.options.Ticks().Sub(o.running.entered)))
 }

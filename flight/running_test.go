@@ -130,12 +130,16 @@ func TestStatusListsStreamsAndTheirWaits(t *testing.T) {
 	require.EqualValues(t, 1, two.Step)
 	require.EqualValues(t, 1<<17, two.Rows)
 	require.Greater(t, two.Bytes, int64(1<<20))
+	var waited waits.Totals
+	waited[waits.Trainer], waited[waits.Storage] = 3*time.Second, 2*time.Second
+	require.Equal(t, map[string]StreamTimes{"homefeed": {Open: 5 * time.Second, Waited: waited, Starved: 2 * time.Second}}, s.server.StreamTimes())
 
 	close(gate)
 	require.Equal(t, 5, bodies(t, slow))
 	require.Equal(t, 5, bodies(t, far))
-	require.Equal(t, WaitedTime{Trainer: 3000}, waitedTime((<-s.ended).Waited))
+	<-s.ended
 	require.Empty(t, s.status(t.Context(), t).Streams)
+	require.Equal(t, map[string]StreamTimes{"homefeed": {Open: 5 * time.Second, Waited: waited}}, s.server.StreamTimes(), "streams that ended are counted once")
 }
 
 // TestStatusShowsWaitsForSlots has a stream wait for the only slot, before it is planned.
@@ -151,6 +155,7 @@ func TestStatusShowsWaitsForSlots(t *testing.T) {
 	s.eventually(t, "second", "slot")
 	clock.advance(500 * time.Millisecond) // less than a stalled stream keeps its slot for
 	require.Equal(t, WaitedTime{Slot: 500}, s.stream(t, "second").Waited)
+	require.Equal(t, 500*time.Millisecond, s.server.StreamTimes()["homefeed"].Starved, "of the stream without a slot")
 	require.Zero(t, s.stream(t, "second").Lanes)
 	require.EqualValues(t, unknown, s.stream(t, "second").RowsTotal)
 	require.Equal(t, &SlotStatus{Limit: 1, PerClient: 1, Taken: 1, Waiting: 1}, s.status(t.Context(), t).Slots)

@@ -151,7 +151,7 @@ func (o *streamSender) serve(ctx context.Context, source loader.Stream) error {
 func (o *streamSender) ended(ctx context.Context, label string, err error) {
 	waited, _, _ := o.running.waits.Now()
 	end := StreamEnd{
-		Dataset: o.dataset, Job: o.job, Waited: waited, End: label, Rows: o.rows, Batches: o.batches, Bytes: o.bytes,
+		Dataset: o.dataset, Job: o.job, End: label, Rows: o.rows, Batches: o.batches, Bytes: o.bytes,
 		MappedBytes: o.mappedBytes, Took: o.options.Clock().Sub(o.began), Staging: o.staging,
 	}
 	o.call.Note.Read(end.Rows, end.Batches, end.Bytes+end.MappedBytes)

@@ -332,6 +332,18 @@ func (s *Server) Streams() int {
 // Waiting returns how many streams wait for a slot.
 func (s *Server) Waiting() int { return s.admission.Counts().Waiting }
 
+// Slots returns how many streams may be open at the same time, and how many slots are taken.
+func (s *Server) Slots() (limit, taken int) {
+	now := s.admission.Counts()
+	return now.Places, now.Taken
+}
+
+// InFlight returns the bytes of batches that clients have not taken.
+func (s *Server) InFlight() int64 {
+	_, bytes := s.inflight.Counts()
+	return bytes
+}
+
 // Writes returns how many calls write rows to tables, and how many wait for a slot to do so.
 func (s *Server) Writes() (open, waiting int) {
 	return s.changes.Counts()

@@ -6,7 +6,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/penstock/penstock/flight"
-	"github.com/penstock/penstock/internal/waits"
 )
 
 const (
@@ -16,12 +15,11 @@ const (
 	otherJobs = "other"
 )
 
-// jobMetrics counts what the streams of a job do, and how long streams wait.
+// jobMetrics counts what the streams of a job do.
 type jobMetrics struct {
-	open   *prometheus.GaugeVec   // open streams, by job
-	rows   *prometheus.CounterVec // rows sent, by job
-	bytes  *prometheus.CounterVec // bytes sent, including bytes in mapped memory, by job
-	waited *prometheus.CounterVec // seconds that streams waited, by dataset and cause
+	open  *prometheus.GaugeVec   // open streams, by job
+	rows  *prometheus.CounterVec // rows sent, by job
+	bytes *prometheus.CounterVec // bytes sent, including bytes in mapped memory, by job
 
 	mu    sync.Mutex
 	known map[string]bool // the jobs whose names are values of the label
@@ -32,17 +30,16 @@ func newJobMetrics() *jobMetrics {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	}
 	return &jobMetrics{
-		open:   prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "penstock_job_streams_open", Help: "Streams that are open, of queries with a job."}, []string{"job"}),
-		rows:   counter("penstock_job_rows_sent_total", "Rows handed to the network, of queries with a job.", "job"),
-		bytes:  counter("penstock_job_bytes_sent_total", "Bytes of batches handed to the network or delivered in mapped memory, of queries with a job.", "job"),
-		waited: counter("penstock_stream_waited_seconds_total", "How long streams that ended have waited, by cause: trainer, slot, memory, stream or storage.", "dataset", "cause"),
-		known:  map[string]bool{},
+		open:  prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "penstock_job_streams_open", Help: "Streams that are open, of queries with a job."}, []string{"job"}),
+		rows:  counter("penstock_job_rows_sent_total", "Rows handed to the network, of queries with a job.", "job"),
+		bytes: counter("penstock_job_bytes_sent_total", "Bytes of batches handed to the network or delivered in mapped memory, of queries with a job.", "job"),
+		known: map[string]bool{},
 	}
 }
 
 // collectors returns the metrics.
 func (m *jobMetrics) collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.open, m.rows, m.bytes, m.waited}
+	return []prometheus.Collector{m.open, m.rows, m.bytes}
 }
 
 // label returns the value of the label for a job: its name if it is one of the first maxJobs jobs,
@@ -80,8 +77,5 @@ func (m *jobMetrics) sent(job string, rows, bytes int64) {
 func (m *jobMetrics) ended(end flight.StreamEnd) {
 	if end.Job != "" {
 		m.open.WithLabelValues(m.label(end.Job)).Dec()
-	}
-	for _, c := range waits.Causes() {
-		m.waited.WithLabelValues(label(end.Dataset), c.String()).Add(end.Waited.Of(c).Seconds())
 	}
 }

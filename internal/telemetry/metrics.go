@@ -45,7 +45,12 @@ type stagingMetrics struct {
 	duplicates *prometheus.CounterVec
 	read       *prometheus.CounterVec // bytes
 	spilled    *prometheus.CounterVec // bytes
+	rate       *prometheus.GaugeVec   // the match rate of the last stream that had minRated rows
 }
+
+// minRated is the least number of rows of a stream whose match rate is shown. A stream of a few
+// rows, such as a test of a query, says nothing about a table.
+const minRated = 1000
 
 func (m stagingMetrics) add(end flight.StreamEnd) {
 	for name, of := range end.Staging {
@@ -59,6 +64,9 @@ func (m stagingMetrics) add(end flight.StreamEnd) {
 		m.duplicates.WithLabelValues(labels...).Add(float64(of.Duplicates))
 		m.read.WithLabelValues(labels...).Add(float64(of.BytesRead))
 		m.spilled.WithLabelValues(labels...).Add(float64(of.SpilledBytes))
+		if of.Rows >= minRated {
+			m.rate.WithLabelValues(labels...).Set(float64(of.Matched) / float64(of.Rows))
+		}
 	}
 }
 
@@ -99,7 +107,10 @@ func NewMetrics(version string) *Metrics {
 				"Training rows that were joined with a staging table, in streams that ended, by result: matched, missing or null_key.", "dataset", "staging", "result"),
 			duplicates: counter("penstock_staging_duplicates_total", "Training rows that matched several staging rows, in streams that ended.", "dataset", "staging"),
 			read:       counter("penstock_staging_read_bytes_total", "Stored sizes of the column chunks of staging tables that were decoded by streams that ended.", "dataset", "staging"),
-			spilled:    counter("penstock_staging_spilled_bytes_total", "Bytes of staging rows written to local disk by streams that ended.", "dataset", "staging"),
+			rate: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+				Name: "penstock_staging_match_rate", Help: "The share of training rows that had a match, in the last stream that ended with at least 1000 rows.",
+			}, []string{"dataset", "staging"}),
+			spilled: counter("penstock_staging_spilled_bytes_total", "Bytes of staging rows written to local disk by streams that ended.", "dataset", "staging"),
 		},
 		trainers: trainerMetrics{
 			rows:    counter("penstock_trainer_rows_total", "Rows that trainers reported as received.", "dataset"),
@@ -112,11 +123,14 @@ func NewMetrics(version string) *Metrics {
 		took: histogram("penstock_call_seconds", "How long calls took.",
 			prometheus.ExponentialBuckets(minCall, callFactor, callBuckets), "method"),
 	}
+	serving := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "penstock_serving", Help: "1 while the server accepts calls, 0 after it was told to stop."}, func() float64 {
+		return map[bool]float64{false: 1}[m.draining.Load()]
+	})
 	built := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "penstock_build_info", Help: "Always 1, with the program's version."}, []string{"version"})
 	built.WithLabelValues(version).Set(1)
-	m.registry.MustRegister(m.open, m.ended, m.rows, m.batches, m.bytes, m.mapped, m.streams, m.calls, m.took, built,
+	m.registry.MustRegister(m.open, m.ended, m.rows, m.batches, m.bytes, m.mapped, m.streams, m.calls, m.took, built, serving,
 		m.trainers.rows, m.trainers.batches, m.trainers.seconds, m.trainers.waited,
-		m.staging.rows, m.staging.duplicates, m.staging.read, m.staging.spilled,
+		m.staging.rows, m.staging.duplicates, m.staging.read, m.staging.spilled, m.staging.rate,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.registry.MustRegister(m.jobs.collectors()...)
 	return m
@@ -172,26 +186,6 @@ func (m *Metrics) Budget(b *budget.Budget) {
 		gauge("penstock_memory_reserved_bytes", "Bytes of the memory budget that are reserved.", b.Used),
 		gauge("penstock_memory_idle_bytes", "Reserved bytes of caches for later streams, which are released when memory is needed.", b.Idle),
 		gauge("penstock_memory_reserved_peak_bytes", "The most bytes that were ever reserved at the same time.", b.Peak),
-	)
-}
-
-// Places counts the streams that wait, and the calls that write. *flight.Server implements it.
-type Places interface {
-	// Waiting returns how many streams wait.
-	Waiting() int
-	// Writes returns how many calls write rows to tables, and how many wait for a place to do so.
-	Writes() (open, waiting int)
-}
-
-// Streams adds metrics of the streams that wait, and of the calls that write. It is called once.
-func (m *Metrics) Streams(p Places) {
-	gauge := func(name, help string, read func() int) prometheus.Collector {
-		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(read()) })
-	}
-	m.registry.MustRegister(
-		gauge("penstock_streams_waiting", "Streams that wait because max_streams are open.", p.Waiting),
-		gauge("penstock_writes_open", "Calls of clients that write rows to tables.", func() int { open, _ := p.Writes(); return open }),
-		gauge("penstock_writes_waiting", "Calls of clients that wait until they may write rows to tables.", func() int { _, waiting := p.Writes(); return waiting }),
 	)
 }
 

@@ -22,9 +22,11 @@ import (
 	"github.com/penstock/penstock/flight/local"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/segment"
+	"github.com/penstock/penstock/internal/spool"
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/internal/store/s3"
 	"github.com/penstock/penstock/internal/telemetry"
+	"github.com/penstock/penstock/joiner"
 	"github.com/penstock/penstock/loader/catalog/pintag"
 	"github.com/penstock/penstock/loader/fanout"
 	"github.com/penstock/penstock/loader/scan/chunkcache"
@@ -33,13 +35,26 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "rewrite golden files")
 
+// places is a server with the given times of streams.
+type places struct {
+	*flight.Server
+	times map[string]flight.StreamTimes
+}
+
+func (p places) StreamTimes() map[string]flight.StreamTimes { return p.times }
+
 // registered are the metrics of ours, as a server shows them that has served.
 func registered(t *testing.T) (names []string, table string) {
 	t.Helper()
 	m := telemetry.NewMetrics("v")
 	m.Budget(budget.New(1))
 	m.Storage(store.NewCalls(store.Options{}))
-	m.Streams(flight.New(flight.Options{Clock: time.Now}))
+	m.Streams(places{Server: flight.New(flight.Options{Clock: time.Now}), times: map[string]flight.StreamTimes{"d": {}}})
+	m.Lookups([]string{"default"})("default", time.Second, nil)
+	m.Spool(0, func() spool.Stats { return spool.Stats{} })
+	m.Files()("the tokens", true)
+	m.CertificateExpiry(time.Now)
+	m.IssuerKeys(time.Now)
 	m.Mapped(local.New(segment.NewLender(nil, 0), time.Now, slog.New(slog.DiscardHandler)).Stats)
 	m.DiskTier(func() disk.TierStats { return disk.TierStats{} })
 	m.Sharing(fanout.New(fanout.Options{}).Stats)
@@ -54,7 +69,7 @@ func registered(t *testing.T) (names []string, table string) {
 	o := m.Observer()
 	o.StreamBegan("d", "j")
 	o.BatchSent("d", "j", 1, 1, 1)
-	o.StreamEnded(flight.StreamEnd{Dataset: "d", End: "ok", Took: time.Second, Staging: map[string]stream.StagingReport{"s": {}}})
+	o.StreamEnded(flight.StreamEnd{Dataset: "d", End: "ok", Took: time.Second, Staging: map[string]stream.StagingReport{"s": {Counts: joiner.Counts{Rows: 1000}}}})
 	o.Stalled(flight.Stall{Dataset: "d", Rows: 1, Batches: 1, Took: time.Second, Waited: time.Second})
 	o.CallEnded("DoGet", "ok", time.Second)
 	answer := get(m.Handler(false), "/metrics")

@@ -189,6 +189,7 @@ func TestMetrics(t *testing.T) {
 		`penstock_memory_reserved_peak_bytes 500`,
 		`penstock_rows_sent_total{dataset="(inline)"} 1`,
 		`penstock_rows_sent_total{dataset="home"} 15`,
+		`penstock_serving 1`,
 		`penstock_staging_duplicates_total{dataset="(inline)",staging="(inline)"} 2`,
 		`penstock_staging_duplicates_total{dataset="home",staging="history"} 2`,
 		`penstock_staging_read_bytes_total{dataset="(inline)",staging="(inline)"} 4096`,
@@ -267,7 +268,7 @@ func TestJobsHaveBoundedLabels(t *testing.T) {
 		o.BatchSent("home", job, 2, 10, 5)
 	}
 	o.StreamBegan("home", "job-000")
-	o.StreamEnded(flight.StreamEnd{Dataset: "home", Job: "job-101", Waited: waits.Totals{waits.Trainer: 1500 * time.Millisecond, waits.Storage: time.Second}})
+	o.StreamEnded(flight.StreamEnd{Dataset: "home", Job: "job-101"})
 	lines := metrics(t, m.Handler(false))
 	require.Subset(t, lines, []string{
 		`penstock_job_bytes_sent_total{job="job-000"} 15`,
@@ -280,10 +281,77 @@ func TestJobsHaveBoundedLabels(t *testing.T) {
 	text := strings.Join(lines, "\n")
 	require.Equal(t, 101, strings.Count(text, "penstock_job_rows_sent_total{"))
 	require.NotContains(t, text, "job-100")
+}
+
+// TestStreamTimes has a dataset whose streams wait, and one stream whose query has its own dataset.
+func TestStreamTimes(t *testing.T) {
+	m := telemetry.NewMetrics("v")
+	m.Streams(places{Server: flight.New(flight.Options{Clock: time.Now, MaxStreams: 8}), times: map[string]flight.StreamTimes{
+		"home": {Open: 4 * time.Second, Waited: waits.Totals{waits.Trainer: 1500 * time.Millisecond, waits.Storage: time.Second}, Starved: 2 * time.Second},
+		"":     {Open: time.Second},
+	}})
 	page := get(m.Handler(false), "/metrics").Body.String()
-	require.Contains(t, page, `penstock_stream_waited_seconds_total{cause="trainer",dataset="home"} 1.5`)
-	require.Contains(t, page, `penstock_stream_waited_seconds_total{cause="storage",dataset="home"} 1`)
-	require.Contains(t, page, `penstock_stream_waited_seconds_total{cause="memory",dataset="home"} 0`)
+	for _, line := range []string{
+		`penstock_stream_open_seconds_total{dataset="home"} 4`,
+		`penstock_stream_open_seconds_total{dataset="(inline)"} 1`,
+		`penstock_stream_waited_seconds_total{cause="trainer",dataset="home"} 1.5`,
+		`penstock_stream_waited_seconds_total{cause="storage",dataset="home"} 1`,
+		`penstock_stream_waited_seconds_total{cause="memory",dataset="home"} 0`,
+		`penstock_stream_starved_seconds{dataset="home"} 2`,
+		`penstock_stream_starved_seconds{dataset="(inline)"} 0`,
+		`penstock_stream_slots 8`,
+		`penstock_stream_slots_taken 0`,
+		`penstock_memory_in_flight_bytes 0`,
+	} {
+		require.Contains(t, page, line+"\n")
+	}
+}
+
+// TestMatchRateIsThatOfTheLastStream has a stream with few rows after one with enough.
+func TestMatchRateIsThatOfTheLastStream(t *testing.T) {
+	m := telemetry.NewMetrics("v")
+	ends := func(rows, matched int64) {
+		m.Observer().StreamEnded(flight.StreamEnd{Dataset: "home", End: "ok", Staging: map[string]stream.StagingReport{
+			"history": {Counts: joiner.Counts{Rows: rows, Matched: matched, Missing: rows - matched}},
+		}})
+	}
+	ends(1000, 900)
+	ends(4000, 3000)
+	ends(999, 0)
+	require.Contains(t, metrics(t, m.Handler(false)), `penstock_staging_match_rate{dataset="home",staging="history"} 0.75`)
+}
+
+// TestFilesAndKeys has a group of files that was refused, and the times of a certificate and of the issuer's keys.
+func TestFilesAndKeys(t *testing.T) {
+	m := telemetry.NewMetrics("v")
+	files := m.Files()
+	files("the tokens", true)
+	files("the policy", true)
+	files("the policy", false)
+	m.CertificateExpiry(func() time.Time { return time.Unix(1000, 0) })
+	m.IssuerKeys(func() time.Time { return time.Unix(10, 0) })
+	page := get(m.Handler(false), "/metrics").Body.String()
+	for _, line := range []string{
+		`penstock_files_current{files="tokens"} 1`, `penstock_files_current{files="policy"} 0`,
+		`penstock_certificate_expiry_timestamp_seconds 1000`, `penstock_issuer_keys_fetched_timestamp_seconds 10`,
+	} {
+		require.Contains(t, page, line+"\n")
+	}
+}
+
+// TestLookupsAreCountedByOutcome leaves out lookups that were canceled.
+func TestLookupsAreCountedByOutcome(t *testing.T) {
+	m := telemetry.NewMetrics("v")
+	count := m.Lookups([]string{"lake", "other"})
+	count("lake", time.Second, nil)
+	count("lake", time.Second, fault.New(fault.Unavailable, "x"))
+	count("lake", time.Second, fmt.Errorf("ask: %w", context.Canceled))
+	require.Subset(t, metrics(t, m.Handler(false)), []string{
+		`penstock_catalog_lookups_total{catalog="lake",outcome="ok"} 1`,
+		`penstock_catalog_lookups_total{catalog="lake",outcome="unavailable"} 1`,
+		`penstock_catalog_lookups_total{catalog="other",outcome="ok"} 0`,
+	})
+	require.Contains(t, get(m.Handler(false), "/metrics").Body.String(), `penstock_catalog_lookup_seconds_count{catalog="lake"} 2`)
 }
 
 // TestIndexLinksWhatThereIs reads the page at the root, and follows its links.

@@ -24,6 +24,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/identity"
 	"github.com/penstock/penstock/internal/issuer"
+	"github.com/penstock/penstock/internal/telemetry"
 	"github.com/penstock/penstock/internal/tokens"
 )
 
@@ -68,6 +69,17 @@ func Open(ctx context.Context, s config.Server, log *slog.Logger, clock func() t
 	var err error
 	g.Audits, err = openAudit(s, log, clock, stderr)
 	return g, err
+}
+
+// observe adds metrics of the files and keys that protect the server. It is called once, before Run.
+func (g *Guard) observe(metrics *telemetry.Metrics) {
+	g.Watcher.Observe(metrics.Files())
+	if g.certificates != nil {
+		metrics.CertificateExpiry(g.certificates.Expires)
+	}
+	if g.issuerKeys != nil {
+		metrics.IssuerKeys(g.issuerKeys.Fetched)
+	}
 }
 
 // load loads a group of files now and whenever they change. The function that is passed as load

@@ -93,7 +93,7 @@ func (g *Guard) Handshakes(on net.Listener) *tls.Config {
 	return g.certificates.Config("h2")
 }
 
-// ListenMetrics binds the address of metrics, if it is set. If other machines can reach the
+// ListenMetrics binds the address of metrics, if it is set, and adds the metrics of the Guard. If other machines can reach the
 // address, clients need the same TLS and tokens for metrics as for streams.
 func (g *Guard) ListenMetrics(ctx context.Context, metrics *telemetry.Metrics) (net.Listener, http.Handler, error) {
 	if g.settings.Metrics == "" {
@@ -103,6 +103,7 @@ func (g *Guard) ListenMetrics(ctx context.Context, metrics *telemetry.Metrics) (
 	if err != nil {
 		return nil, nil, err
 	}
+	g.observe(metrics)
 	handler := metrics.Handler(g.settings.Pprof)
 	if at, ok := on.Addr().(*net.TCPAddr); ok && at.IP.IsLoopback() {
 		host, _, _ := net.SplitHostPort(g.settings.Metrics) // Listen has parsed the address without an error

@@ -43,6 +43,7 @@ type Tables struct {
 	requests atomic.Pointer[func(store.Request)]                               // observes requests to remote storage; may be nil
 	sizes    atomic.Pointer[func(catalog string, d icebergcat.SizeDifference)] // logs wrong sizes in manifests; may be nil
 	looks    atomic.Pointer[func(pintag.Look)]                                 // observes checks of tags; may be nil
+	lookups  atomic.Pointer[func(string, time.Duration, error)]                // observes lookups of tables, by catalog; may be nil
 }
 
 // tableOptions are the parts of an engine that its tables use.
@@ -83,12 +84,7 @@ func openTables(ctx context.Context, c *config.Config, o tableOptions) (_ *Table
 			created = func(file string) { o.created(name, file) }
 		}
 		one, err := openCatalog(ctx, c, block, icebergcat.Options{
-			Created: created,
-			SizeDiffers: func(d icebergcat.SizeDifference) {
-				if warn := t.sizes.Load(); warn != nil {
-					(*warn)(block.Name, d)
-				}
-			},
+			Created: created, SizeDiffers: t.sizeDiffers(name), LookedUp: t.lookedUp(name),
 			Store: files, Stores: kinds, Calls: o.calls, Budget: o.budget, Manifests: manifests, Tables: tables,
 		})
 		if err != nil {
@@ -125,9 +121,29 @@ func (t *Tables) close() {
 // called at most once.
 func (t *Tables) observe(metrics *telemetry.Metrics, log *slog.Logger) {
 	requests, sizes, looks := metrics.Requests(), sizeWarnings(log), tagLooks(metrics, log)
+	lookups := metrics.Lookups(slices.Sorted(maps.Keys(t.byName)))
 	t.requests.Store(&requests)
 	t.sizes.Store(&sizes)
 	t.looks.Store(&looks)
+	t.lookups.Store(&lookups)
+}
+
+// sizeDiffers returns the function that logs wrong sizes in the manifests of a catalog.
+func (t *Tables) sizeDiffers(catalog string) func(icebergcat.SizeDifference) {
+	return func(d icebergcat.SizeDifference) {
+		if warn := t.sizes.Load(); warn != nil {
+			(*warn)(catalog, d)
+		}
+	}
+}
+
+// lookedUp returns the function that counts the lookups of tables in a catalog.
+func (t *Tables) lookedUp(catalog string) func(time.Duration, error) {
+	return func(took time.Duration, err error) {
+		if observe := t.lookups.Load(); observe != nil {
+			(*observe)(catalog, took, err)
+		}
+	}
 }
 
 // openCatalog opens the catalog that a block of the config file describes. The caller has set the

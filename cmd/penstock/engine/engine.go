@@ -162,6 +162,7 @@ func (e *Engine) share(c *config.Config) {
 func (e *Engine) Observe(metrics *telemetry.Metrics, log *slog.Logger) {
 	metrics.Budget(e.Budget)
 	metrics.Storage(e.calls)
+	metrics.Spool(e.server.SpoolLimit, e.disk.Stats)
 	e.Tables.observe(metrics, log)
 	if e.chunks != nil {
 		metrics.Cache(telemetry.CacheSource{Columns: e.chunks.Stats, Hits: e.chunks.Hits, Sides: e.Loader.KeptBuildSides})

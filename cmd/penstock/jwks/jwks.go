@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"sync/atomic"
 	"time"
 
 	"github.com/penstock/penstock/internal/backoff"
@@ -34,7 +35,7 @@ type Remote struct {
 	client *http.Client
 	wanted chan struct{}
 	pause  time.Duration // the value of the constant pause, except in tests
-	last   time.Time     // when the last successful fetch started; only the goroutine that fetches uses it
+	last   atomic.Int64  // when the last successful fetch started, in nanoseconds since 1970
 }
 
 // Setter is a function that accepts new keys, and the time when the fetch of these keys started.
@@ -82,7 +83,7 @@ func (k *Remote) Run(ctx context.Context) {
 		}
 		if err := k.Fetch(ctx); err != nil && ctx.Err() == nil {
 			k.log.Warn("the keys of the issuer cannot be fetched: the previous ones stay in use until they are too old",
-				"url", fault.RedactURI(k.url), "fetched", k.last, "error", err)
+				"url", fault.RedactURI(k.url), "fetched", k.Fetched(), "error", err)
 		}
 		if backoff.Sleep(ctx, k.pause) != nil {
 			return
@@ -115,9 +116,12 @@ func (k *Remote) Fetch(ctx context.Context) error {
 	if err := k.set(text, asOf); err != nil {
 		return err
 	}
-	k.last = asOf
+	k.last.Store(asOf.UnixNano())
 	return nil
 }
+
+// Fetched returns when the last successful fetch started.
+func (k *Remote) Fetched() time.Time { return time.Unix(0, k.last.Load()) }
 
 func (k *Remote) failed(err error) error {
 	return fault.New(fault.Unavailable, "fetch the keys of the issuer: %w", err).WithRemedy("check jwt_keys, and whether the issuer can be reached")

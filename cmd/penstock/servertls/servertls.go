@@ -114,6 +114,9 @@ func (c *Certificates) check(leaf *x509.Certificate) error {
 	return nil
 }
 
+// Expires returns when the certificate that was loaded last expires.
+func (c *Certificates) Expires() time.Time { return c.current.Load().Certificates[0].Leaf.NotAfter }
+
 // Config returns a TLS configuration whose handshakes use the certificate loaded last. protocols
 // are ALPN names.
 func (c *Certificates) Config(protocols ...string) *tls.Config {

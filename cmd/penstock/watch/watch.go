@@ -30,8 +30,9 @@ const every = 2 * time.Second
 // Watcher watches groups of files. Load adds a group, and Run compares the files.
 type Watcher struct {
 	log     *slog.Logger
-	groups  []*watchedFiles // if one group is loaded after another, it also comes later in this list
-	working sync.WaitGroup  // counts the groups that are being compared or loaded
+	current func(what string, current bool) // see Observe; nil: nothing is recorded
+	groups  []*watchedFiles                 // if one group is loaded after another, it also comes later in this list
+	working sync.WaitGroup                  // counts the groups that are being compared or loaded
 
 	mu sync.Mutex // guards over and again of all groups
 }
@@ -66,6 +67,22 @@ type contentDigest [sha256.Size]byte
 // New returns a watcher without files.
 func New(log *slog.Logger) *Watcher { return &Watcher{log: log} }
 
+// Observe makes the watcher call current with each group: at once with the groups that Load has
+// added, and then after each load, with whether it succeeded. It must not be called after Run.
+func (w *Watcher) Observe(current func(what string, current bool)) {
+	w.current = current
+	for _, g := range w.groups {
+		current(g.What, true)
+	}
+}
+
+// observed records the result of a load.
+func (w *Watcher) observed(what string, current bool) {
+	if w.current != nil {
+		w.current(what, current)
+	}
+}
+
 // Load loads a group of files. If that succeeds, Run loads the group again whenever the content or
 // mode of one of its files changes. Load must not be called after Run.
 func (w *Watcher) Load(ctx context.Context, f LoadedFiles) error {
@@ -80,6 +97,7 @@ func (w *Watcher) Load(ctx context.Context, f LoadedFiles) error {
 		}
 	}
 	w.groups = append(w.groups, g)
+	w.observed(g.What, true)
 	return nil
 }
 
@@ -187,8 +205,10 @@ func (w *Watcher) reload(ctx context.Context, g *watchedFiles, now contentDigest
 	err := g.Load(ctx)
 	switch {
 	case err == nil:
+		w.observed(g.What, true)
 		w.log.Info("changed files are in use", "what", g.What, "files", g.Paths)
 	case ctx.Err() == nil: // otherwise the server is shutting down
+		w.observed(g.What, false)
 		w.log.Warn("changed files cannot be used: the previous content stays in use", "what", g.What, "files", g.Paths, "error", err)
 	}
 }

@@ -17,7 +17,8 @@ type watched struct {
 	*Watcher
 	path   string
 	loaded []string
-	err    error // error that the next loads return
+	inUse  []bool // the results that Observe was told
+	err    error  // error that the next loads return
 	log    bytes.Buffer
 }
 
@@ -34,6 +35,10 @@ func watch(t *testing.T, path, text string) *watched {
 		w.loaded = append(w.loaded, string(text))
 		return err
 	}}))
+	w.Observe(func(what string, current bool) {
+		require.Equal(t, "words", what)
+		w.inUse = append(w.inUse, current)
+	})
 	return w
 }
 
@@ -78,6 +83,7 @@ func TestFailedLoadIsLoggedOnceAndRepeatedAfterTheNextChange(t *testing.T) {
 		w.Compare()
 	}
 	require.Equal(t, 1, bytes.Count(w.log.Bytes(), []byte("no such word")))
+	require.Equal(t, []bool{true, false}, w.inUse)
 	w.err = nil
 	write(t, w.path, "c")
 	w.Compare()

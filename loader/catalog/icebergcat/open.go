@@ -61,6 +61,9 @@ type Options struct {
 	// size is not the one in its manifest; it may be nil.
 	StoredSizes bool
 	SizeDiffers func(SizeDifference)
+	// LookedUp is called after each request to the catalog for the metadata of tables; nil: nothing
+	// is called. It needs Clock.
+	LookedUp func(took time.Duration, err error)
 	// WriteNamespaces are the namespaces whose tables may be changed. If there are none, no table
 	// may be changed.
 	WriteNamespaces []string
@@ -108,7 +111,7 @@ func OpenSource(ctx context.Context, o Options) (*metadata.Source, error) {
 	}
 	s := &metadata.Source{
 		Catalog: o.Name, Stores: o.Stores, OnlyPrefixes: len(o.AllowedPrefixes) > 0, StoredSizes: o.StoredSizes, Clock: o.Clock,
-		Most: o.MaxMetadata, Budget: o.Budget, Manifests: o.Manifests, Tables: o.Tables,
+		Most: o.MaxMetadata, Budget: o.Budget, Manifests: o.Manifests, Tables: o.Tables, LookedUp: o.LookedUp,
 	}
 	var err error
 	if s.Prefixes, err = o.prefixes(); err != nil {

@@ -48,7 +48,7 @@ func (s *Source) expected(ctx context.Context, name string) (locator.Located, bo
 	}
 	e.ask.Do(func() {
 		if together, ok := s.Locator.(locator.Together); ok {
-			found, err := together.LocateAll(ctx, e.tables)
+			found, err := lookup(s, func() (map[string]locator.Located, error) { return together.LocateAll(ctx, e.tables) })
 			e.found, e.failed = found, map[string]error{}
 			for _, t := range e.tables {
 				e.failed[t.Name] = err

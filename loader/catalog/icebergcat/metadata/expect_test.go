@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -84,6 +85,31 @@ func (s *silent) Locate(ctx context.Context, t locator.Table) (locator.Located, 
 
 func (*silent) LocateAll(context.Context, []locator.Table) (map[string]locator.Located, error) {
 	return nil, fault.New(fault.Unavailable, "the catalog did not answer")
+}
+
+// Each request to the catalog is observed once, whether it fails or not.
+func TestRequestsToTheCatalogAreObserved(t *testing.T) {
+	w := icebergtest.NewWriter(t)
+	icebergtest.Appends(t, w, 1)
+	o := w.Options()
+	var seen []error
+	now := time.Now()
+	o.Clock = func() time.Time {
+		now = now.Add(time.Second)
+		return now
+	}
+	o.LookedUp = func(took time.Duration, err error) {
+		require.GreaterOrEqual(t, took, time.Second)
+		seen = append(seen, err)
+	}
+	c := icebergtest.OpenOver(t, o, func(s locator.Swapper) locator.Swapper { return &silent{Swapper: s} })
+	ctx := c.Expect(t.Context(), []string{icebergtest.Events, "ml.other"})
+	for range 2 {
+		_, _ = c.Table(ctx, icebergtest.Events, dataset.Ref{}) // the first call fails
+	}
+	require.Len(t, seen, 2)
+	require.Equal(t, fault.Unavailable, fault.KindOf(seen[0]))
+	require.NoError(t, seen[1])
 }
 
 // A catalog that did not answer the question for all tables is not waited for once more with the question for one.

@@ -190,7 +190,7 @@ func (s *Source) locate(ctx context.Context, name string, held *budget.Reservati
 	of := locator.Table{Name: name, Parts: parts, Most: s.Most, Charge: file.Charge}
 	at, known, err := s.expected(ctx, name)
 	if !known && err == nil {
-		at, err = s.Locator.Locate(ctx, of)
+		at, err = s.ask(ctx, of)
 	}
 	return metadataPlace{Located: at, of: of, file: file}, err
 }
@@ -220,7 +220,7 @@ func (s *Source) metadataAt(ctx context.Context, of metadataPlace) (_ *Loaded, _
 		if fault.KindOf(err) != fault.Corrupt {
 			return &Loaded{Name: name, File: file, Text: text}, at.Grants, err
 		}
-		now, again := s.Locator.Locate(ctx, of.of)
+		now, again := s.ask(ctx, of.of)
 		if again == nil && now.Location == at.Location {
 			return nil, nil, err
 		}

@@ -32,6 +32,25 @@ type Source struct {
 	Budget       *budget.Budget
 	Manifests    *cache.Cache[[]byte]         // nil reads files each time
 	Tables       *cache.Cache[*catalog.Table] // nil parses metadata each time
+	// LookedUp is called after each request to the catalog for the metadata of tables, unless it or
+	// Clock is nil.
+	LookedUp func(took time.Duration, err error)
+}
+
+// lookup sends a request to the catalog, and calls LookedUp with its outcome.
+func lookup[T any](s *Source, send func() (T, error)) (T, error) {
+	if s.LookedUp == nil || s.Clock == nil {
+		return send()
+	}
+	began := s.Clock()
+	found, err := send()
+	s.LookedUp(s.Clock().Sub(began), err)
+	return found, err
+}
+
+// ask asks the catalog where the metadata of a table is.
+func (s *Source) ask(ctx context.Context, of locator.Table) (locator.Located, error) {
+	return lookup(s, func() (locator.Located, error) { return s.Locator.Locate(ctx, of) })
 }
 
 // Grants asks the catalog for new grants for a table. Locator must be a Granter.
