@@ -8,6 +8,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/bitutil"
 	"github.com/apache/arrow-go/v18/arrow/decimal128"
 	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/penstock/penstock/internal/expr/operator"
 )
 
 const acceptsAlike = "values of one type, or numbers"
@@ -33,14 +35,14 @@ func conditionals() []definition {
 				Name: "greatest", Arguments: "a, b, …", Accepts: acceptsAlike + ", but no lists", Result: "the type of the arguments",
 				Meaning: "the greatest argument, or null if all are null; nulls are ignored, and NaN is greater than all numbers",
 			},
-			least: 2, most: -1, bind: bindExtreme(1),
+			least: 2, most: -1, bind: bindExtreme(theGreatest, 1),
 		},
 		{
 			Signature: Signature{
 				Name: "least", Arguments: "a, b, …", Accepts: acceptsAlike + ", but no lists", Result: "the type of the arguments",
 				Meaning: "the least argument, or null if all are null; nulls are ignored, and NaN is greater than all numbers",
 			},
-			least: 2, most: -1, bind: bindExtreme(-1),
+			least: 2, most: -1, bind: bindExtreme(theLeast, -1),
 		},
 	}
 }
@@ -49,6 +51,9 @@ func bindCoalesce(args []Argument) (Bound, error) {
 	to, ok := commonType(typesOf(args)...)
 	if !ok || !isSupported(to) {
 		return Bound{}, errTypes{}
+	}
+	if isNumber(to) {
+		return theFirst.bound(to, args), nil
 	}
 	return choice{conversion{to}, func(args []arrow.Array, rows int) func(int) int {
 		absent := allNullsOf(args, rows)
@@ -106,60 +111,57 @@ func nullIfNumbers(args []Argument, as conversion) Bound {
 			defer releaseAll(converted)
 			o := newOutput(rows, mem)
 			defer o.close()
-			v := o.allValid()
-			if of[0].NullN() > 0 {
-				bitutil.CopyBitmap(of[0].NullBitmapBytes(), of[0].Data().Offset(), rows, v.buffer.Bytes(), 0)
-			}
+			v := validity{o.zeroed(bitmapBytes(rows))}
 			switch as.to.ID() {
 			case arrow.INT32:
-				clearEqual[int32](v, converted, rows)
+				setUnequal(v, wordsOf[int32](converted, rows), rows)
 			case arrow.INT64:
-				clearEqual[int64](v, converted, rows)
+				setUnequal(v, wordsOf[int64](converted, rows), rows)
 			case arrow.FLOAT32:
-				clearEqual[float32](v, converted, rows)
+				setUnequal(v, wordsOf[float32](converted, rows), rows)
 			default:
-				clearEqual[float64](v, converted, rows)
+				setUnequal(v, wordsOf[float64](converted, rows), rows)
 			}
 			width := own.(arrow.FixedWidthDataType).Bytes() //nolint:forcetypeassert // a number
 			out := o.buffer(rows * width)
 			if width == arrow.Int32SizeBytes {
-				copyValid(values[int32](out), vectorOf[int32](of[0], rows), v)
+				copyValid(values[int32](out), wordsOf[int32](of[:1], rows)[0], v)
 			} else {
-				copyValid(values[int64](out), vectorOf[int64](of[0], rows), v)
+				copyValid(values[int64](out), wordsOf[int64](of[:1], rows)[0], v)
 			}
 			return o.array(own, v, out), nil
 		},
 	}
 }
 
-// clearEqual clears the bits of rows in which two arguments are equal.
-func clearEqual[T int32 | int64 | float32 | float64](v validity, args []arrow.Array, rows int) {
-	a, b, valid := vectorOf[T](args[0], rows), vectorOf[T](args[1], rows), v.buffer.Bytes()
-	absent := nullsOf(args[1], rows)
-	for i := range rows {
-		x, y := a.at(i), b.at(i)
-		if (x == y || x != x && y != y) && !absent.at(i) {
-			bitutil.ClearBit(valid, i)
+// setUnequal sets the bits of rows in which the first of two arguments is not null and does not equal the second one.
+func setUnequal[T number](v validity, of []words[T], rows int) {
+	eachWord(rows, func(begin, end int, all uint64) {
+		x, y, equal := of[0].values(begin, end), of[1].values(begin, end), uint64(0)
+		for i := range x {
+			equal |= equals(x[i], y[i]) << uint(i)
 		}
-	}
+		operator.OrBits(v.buffer.Bytes(), begin, all&of[0].valid(begin, end)&^(equal&of[1].valid(begin, end)))
+	})
 }
 
 // copyValid copies values, and writes zeros under nulls.
-func copyValid[T int32 | int64](out []T, in vector[T], v validity) {
-	for i := range out {
-		out[i] = 0
-		if v.valid(i) {
-			out[i] = in.at(i)
-		}
-	}
+func copyValid[T number](out []T, from words[T], v validity) {
+	eachWord(len(out), func(begin, end int, all uint64) {
+		clear(out[begin:end])
+		take(out[begin:end], from.values(begin, end), all&operator.LoadBits(v.buffer.Bytes(), begin, end-begin))
+	})
 }
 
 // bindExtreme binds greatest, with the sign 1, and least, with the sign -1.
-func bindExtreme(sign int) func([]Argument) (Bound, error) {
+func bindExtreme(ofNumbers choosing, sign int) func([]Argument) (Bound, error) {
 	return func(args []Argument) (Bound, error) {
 		to, ok := commonType(typesOf(args)...)
 		if !ok || !isComparable(to) {
 			return Bound{}, errTypes{}
+		}
+		if isNumber(to) {
+			return ofNumbers.bound(to, args), nil
 		}
 		return choice{conversion{to}, func(args []arrow.Array, rows int) func(int) int {
 			compare, absent := comparerOf(args, rows), allNullsOf(args, rows)

@@ -38,11 +38,14 @@ func (o *output) zeroed(n int) *memory.Buffer {
 	return b
 }
 
-// array makes the result of the output's rows.
+// array makes the result of the output's rows. Without a null, it has no bits.
 func (o *output) array(dt arrow.DataType, v validity, buffers ...*memory.Buffer) arrow.Array {
 	nulls := 0
 	if v.buffer != nil {
 		nulls = o.rows - bitutil.CountSetBits(v.buffer.Bytes(), 0, o.rows)
+	}
+	if nulls == 0 {
+		v.buffer = nil
 	}
 	data := array.NewData(dt, o.rows, append([]*memory.Buffer{v.buffer}, buffers...), nil, nulls, 0)
 	defer data.Release()

@@ -16,8 +16,8 @@ type number interface {
 }
 
 // blockRows is the number of rows that are computed at once: a block of each operand fits in the
-// first-level cache.
-const blockRows = 1024
+// first-level cache, and takes little of the heap.
+const blockRows = 256
 
 // block is memory for the values of an operand that has another type than the operation, or that is
 // a literal.
@@ -231,12 +231,7 @@ func readerOf[T number](a arrow.Array, rows Rows, scratch *block[T]) func(from, 
 
 func converterOf[F, T number](a arrow.Array, scratch *block[T]) func(from, to int) {
 	values := arrow.GetValues[F](a.Data(), 1)
-	return func(from, to int) {
-		out := scratch[:to-from]
-		for i, v := range values[from:to] {
-			out[i] = T(v)
-		}
-	}
+	return func(from, to int) { convertAll(values[from:to], scratch[:to-from]) }
 }
 
 func addIntegers[T int32 | int64](left, right, out []T) bool {

@@ -59,13 +59,23 @@ func betweenNumbers[F, T number](to arrow.DataType, judge func(F) verdict) *conv
 		in, out := arrow.GetValues[F](c.from.Data(), 1), arrow.GetData[T](values.Bytes())
 		for from := 0; from < c.Count; from += blockRows {
 			end := min(from+blockRows, c.Count)
-			if convertBlock(in[from:end], out[from:end]) && judge != nil {
+			if judge == nil {
+				convertAll(in[from:end], out[from:end])
+			} else if convertBlock(in[from:end], out[from:end]) {
 				c.check(from, end, func(row int) verdict { return judge(in[row]) })
 			}
 		}
 		return []*memory.Buffer{values}
 	}
 	return &conversion{convert: convert, size: trySize(to)}
+}
+
+// convertAll converts numbers that all fit.
+func convertAll[F, T number](in []F, out []T) {
+	out = out[:len(in)]
+	for i, v := range in {
+		out[i] = T(v)
+	}
 }
 
 // convertBlock converts numbers. It returns true if one of them may not fit.
