@@ -8,6 +8,7 @@ const (
 	Missing    = missingMatches
 	MatchRate  = lowMatchRate
 	FewMatches = fewMatches
+	Spelling   = otherSpelling
 	Checksums  = noChecksums
 )
 
@@ -20,3 +21,6 @@ const (
 
 // DifferenceOf is how two values differ, for tests.
 var DifferenceOf = differenceOf
+
+// Respelled reports whether a value is another spelling of another one, for tests.
+var Respelled = respelled

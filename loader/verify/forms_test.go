@@ -33,9 +33,24 @@ func TestDifferences(t *testing.T) {
 		{"r-0007", "R7", "leading zeros"},
 		{"R-0000123", "123", "letters before or after the digits"},
 		{"000", "0", "leading zeros"},
+		{"00ab12", "AB12", "leading zeros"},
+		{"12.0", "12", "decimals of whole numbers"},
+		{" 120.000", "120", "decimals of whole numbers"},
+		{"12.5", "125", "punctuation"},
 	} {
 		require.Equal(t, c.want, verify.DifferenceOf(c.a, c.b), "%q, %q", c.a, c.b)
 		require.Equal(t, c.want, verify.DifferenceOf(c.b, c.a), "%q, %q", c.b, c.a)
+	}
+}
+
+// Keys of one style are different keys.
+//
+// spec: join-113
+func TestKeysOfOneStyleAreNoSpellings(t *testing.T) {
+	t.Parallel()
+	for _, c := range [][2]string{{"aB1", "Ab1"}, {"ab-c", "a-bc"}, {"user_1", "item_1"}, {"AB123", "CD123"}} {
+		require.False(t, verify.Respelled(c[0], c[1]), "%v", c)
+		require.False(t, verify.Respelled(c[1], c[0]), "%v", c)
 	}
 }
 
@@ -65,12 +80,12 @@ func TestKeysInOtherForms(t *testing.T) {
 		"zeros":         {training: "%05d", staging: "%d", kinds: []verify.Kind{verify.FewMatches}, says: []string{"differ in leading zeros; write"}},
 		"other keys":    {training: "a%dx", staging: "zzz", kinds: []verify.Kind{verify.FewMatches}, says: []string{"(0%); compare the keys of both tables above", "\"zzz\""}},
 		"less than 1 %": {training: "abc%d", staging: "ABC%d", also: 99, kinds: []verify.Kind{verify.FewMatches}, says: []string{"99 of 10000 training rows match (0.99%): keys of both tables differ in upper and lower case"}},
-		"1 %":           {training: "abc%d", staging: "ABC%d", also: 100},
-		"allowed":       {training: "abc%d", staging: "ABC%d", also: 99, rule: ", min_match: 0.001"},
+		"1 %":           {training: "abc%d", staging: "ABC%d", also: 100, kinds: []verify.Kind{verify.Spelling}, note: true},
+		"allowed":       {training: "abc%d", staging: "ABC%d", also: 99, rule: ", min_match: 0.001", kinds: []verify.Kind{verify.Spelling}, note: true},
 		"any allowed":   {training: "abc%d", staging: "ABC%d", rule: ", min_match: 0", kinds: []verify.Kind{verify.FewMatches}, says: []string{"worth knowing: 1 finding\n  few_matches, user"}, note: true},
-		"anti":          {training: "abc%d", staging: "ABC%d", also: 1, rule: ", join: anti"},
+		"anti":          {training: "abc%d", staging: "ABC%d", also: 1, rule: ", join: anti", kinds: []verify.Kind{verify.Spelling}, note: true},
 		"anti of none":  {training: "abc%d", staging: "ABC%d", rule: ", join: anti", kinds: []verify.Kind{verify.FewMatches}},
-		"min_match":     {training: "abc%d", staging: "ABC%d", rule: ", min_match: 0.5", kinds: []verify.Kind{verify.MatchRate}, says: []string{"  keys of both tables:\n"}},
+		"min_match":     {training: "abc%d", staging: "ABC%d", rule: ", min_match: 0.5", kinds: []verify.Kind{verify.MatchRate, verify.Spelling}, says: []string{"  keys of both tables:\n"}},
 		"no rows":       {training: "abc%d", staging: "ABC%d", rule: ", filter: \"v > 1\"", kinds: []verify.Kind{verify.FewMatches}, says: []string{"since the staging table has no rows", "  -\n"}},
 		"null keys":     {training: "-", staging: "ABC%d", kinds: []verify.Kind{verify.FewMatches}, says: []string{"since every training row has a null in the key"}},
 	} {

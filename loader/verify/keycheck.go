@@ -34,6 +34,10 @@ type keyCheck struct {
 	probing []int     // field ids of the training columns that the check reads
 	columns keyColumns
 	checked []bool // by file: whether its layout was checked
+	// unmatched is a sample of the keys of training rows without a match. Passes that are undone
+	// leave it as it is, since they offer it the same keys again.
+	unmatched keySample
+	few       bool // few rows match, in a way that min_match does not allow
 	sums
 }
 
@@ -134,9 +138,9 @@ func (c *keyCheck) run(ctx context.Context, staging int) error {
 	return err
 }
 
-// rate computes the match rate. If few rows match, or none, it compares how both tables write
-// their keys.
-func (c *keyCheck) rate(ctx context.Context) (err error) {
+// rate computes the match rate. If few rows match, or if many do not, it compares how both tables
+// write their keys.
+func (c *keyCheck) rate(ctx context.Context) error {
 	j, s := &c.join, c.staging
 	j.MinMatch, j.MatchRate = s.MinMatch, 1
 	if j.TrainingRows == 0 {
@@ -144,8 +148,13 @@ func (c *keyCheck) rate(ctx context.Context) (err error) {
 	}
 	j.MatchRate = float64(j.Matched) / float64(j.TrainingRows)
 	few := j.Matched == 0 || s.Join.FewMatches(j.TrainingRows, j.Matched)
-	if few && (s.MinMatch == 0 || j.MatchRate < s.MinMatch) {
-		j.Forms, err = c.forms(ctx)
+	few = few && (s.MinMatch == 0 || j.MatchRate < s.MinMatch)
+	if !few && !c.manyUnmatched() {
+		return nil
+	}
+	forms, err := c.forms(ctx)
+	if err == nil && (few || forms.Respelled > 0) {
+		j.Forms, c.few = forms, few
 	}
 	return err
 }

@@ -140,9 +140,10 @@ func (p *pass) probeRow(rows arrow.RecordBatch, row int) error {
 	join.TrainingRows++
 	if time, timed := timeAt(rows, p.check.columns.trainingTime, row); p.check.matches(p.table.lookup(key), time, timed) {
 		join.Matched++
-	} else {
-		join.Missing++
+		return nil
 	}
+	join.Missing++
+	p.check.unmatched.offer(key, rows, p.check.columns.trainingKey, row)
 	return nil
 }
 

@@ -71,7 +71,7 @@ type Join struct {
 	Orphans         []Key `json:"orphans"`          // the first few
 	Passes          int   `json:"passes,omitempty"` // number of passes over the keys, if not all keys fit in memory
 
-	Forms *Forms `json:"forms,omitempty"` // how both tables write their keys, if few rows match
+	Forms *Forms `json:"forms,omitempty"` // how both tables write their keys, if few rows match, or if keys without a match exist in another spelling
 }
 
 // Key is one key and the files of its first rows.
@@ -92,6 +92,7 @@ const (
 	missingMatches Kind = "missing"     // training rows without a match, if the entry's rule is `error`
 	lowMatchRate   Kind = "match_rate"  // a match rate below min_match
 	fewMatches     Kind = "few_matches" // few rows or none match, if min_match is not set
+	otherSpelling  Kind = "spelling"    // keys without a match exist in another spelling
 	noChecksums    Kind = "checksums"   // pages without a checksum
 	beyondLimit    Kind = "limits"      // a limit of values does not hold, or was not checked
 	promotedEntry  Kind = "promoted"    // the values of a staging entry are columns of the training table

@@ -191,13 +191,34 @@ func fewMatchesText(j *Join) string {
 	case j.Forms.Alike && len(j.Forms.Differences) == 0:
 		return text + ": both tables have equal keys, but in other buckets or partitions, or at other times"
 	case j.Forms.Alike:
-		different := make([]string, len(j.Forms.Differences))
-		for i, d := range j.Forms.Differences {
-			different[i] = string(d)
-		}
-		return text + ": keys of both tables differ in " + strings.Join(different, " and in ") + "; write one table's keys as the other has them"
+		return text + ": keys of both tables differ in " + j.Forms.differences() + "; write one table's keys as the other has them"
 	}
 	return text + "; compare the keys of both tables above, and set min_match if that is right"
+}
+
+// spellingText says how many keys without a match exist in another spelling, with the first pair.
+func spellingText(f *Forms) string {
+	first := f.Pairs[0]
+	return fmt.Sprintf("%s; for example, %s in training is %s in staging. Write one table's keys as the other has them", f.Spelling(), first.Training, first.Staging)
+}
+
+// Spelling says how many keys without a match exist in another spelling, without naming a key; "" if
+// there are none.
+func (f *Forms) Spelling() string {
+	if f.Respelled == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of %s without a match are in staging in another spelling, which differs in %s",
+		f.Respelled, quantity(f.Sampled, "sampled training key"), f.differences())
+}
+
+// differences names the differences.
+func (f *Forms) differences() string {
+	different := make([]string, len(f.Differences))
+	for i, d := range f.Differences {
+		different[i] = string(d)
+	}
+	return strings.Join(different, " and in ")
 }
 
 func checksumText(tables []Table) string {

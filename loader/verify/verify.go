@@ -298,6 +298,11 @@ func (v *verifier) staging(ctx context.Context, i int) error {
 	if err != nil {
 		return err
 	}
+	held, err := v.options.Budget.Reserve("the keys of staging table "+s.Name, sampleBytes(len(s.Keys)))
+	if err != nil {
+		return err
+	}
+	defer held.Release()
 	if err := c.run(ctx, i); err != nil {
 		return err
 	}
@@ -311,15 +316,16 @@ func (v *verifier) staging(ctx context.Context, i int) error {
 		report.add(s.Pinned, l.file)
 	}
 	slices.SortFunc(report.Files, byFile)
-	v.checkRules(s, &c.join)
+	v.checkRules(s, &c.join, c.few)
 	err = v.checkLimits(ctx, &report, s.Table, s.Pinned, s.Limits)
 	v.out.Tables = append(v.out.Tables, report)
 	return err
 }
 
-// checkRules adds findings for the rules of a staging table that do not hold. Duplicate keys that
+// checkRules adds findings for the rules of a staging table that do not hold. few is whether few
+// rows match in a way that min_match does not allow. Duplicate keys that
 // no training row has do not end a stream with an error.
-func (v *verifier) checkRules(s resolve.Staging, j *Join) {
+func (v *verifier) checkRules(s resolve.Staging, j *Join, few bool) {
 	adds := s.Join.Adds()
 	if adds && s.Duplicates.Fail() && j.DuplicateKeys > 0 {
 		grade := worthKnowing
@@ -334,11 +340,14 @@ func (v *verifier) checkRules(s resolve.Staging, j *Join) {
 	if j.MatchRate < s.MinMatch {
 		v.find(lowMatchRate, breaksRule, Finding{Table: s.Name, Message: matchRateText(j)})
 	}
-	if j.Forms != nil && s.MinMatch == 0 {
+	switch {
+	case few && s.MinMatch == 0:
 		grade := breaksRule
 		if s.AnyMatch {
 			grade = worthKnowing
 		}
 		v.find(fewMatches, grade, Finding{Table: s.Name, Message: fewMatchesText(j)})
+	case j.Forms != nil && j.Forms.Respelled > 0:
+		v.find(otherSpelling, worthKnowing, Finding{Table: s.Name, Message: spellingText(j.Forms)})
 	}
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from server import BINARY, Server
 import penstock
 
 ROWS = 120
+KEYS = [str(uuid.uuid5(uuid.NAMESPACE_OID, str(i))) for i in range(1200)]
 WARNING = f"0 of {ROWS} training rows match (0%); penstock verify d compares the keys of both tables"
 
 
@@ -32,8 +34,17 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[penstock.
         "key": ["id"],
         "staging": [{"table": "features.f"}],
     }
+    written: list[Row] = [{"id": key.upper() if i % 3 == 0 else key, "v": i} for i, key in enumerate(KEYS)]
+    lake.write(
+        "ml.mixed",
+        {"id": StringType(), "row": LongType()},
+        ("id", 4),
+        [{"id": key, "row": 1} for key in KEYS],
+    )
+    lake.write("features.mixed", {"id": StringType(), "v": LongType()}, ("id", 6), written)
+    mixed = {"training": {"table": "ml.mixed"}, "key": ["id"], "staging": [{"table": "features.mixed"}]}
     allowed = {**dataset, "staging": [{"table": "features.f", "min_match": 0}]}
-    config = lake.config({"d": dataset, "allowed": allowed})
+    config = lake.config({"d": dataset, "mixed": mixed, "allowed": allowed})
     with Server(config) as server, penstock.connect(server.address) as client:
         yield client, server, config
 
@@ -88,6 +99,25 @@ def test_report_log_cat_and_verify_say_that_ids_differ(
     assert few.stderr.startswith(
         "3 rows, and there are more; --limit 0 gives all; of the rows that were read, f matched 0 of "
     )
+
+
+def test_verify_says_that_part_of_the_keys_is_written_otherwise(
+    served: tuple[penstock.Client, Server, Path],
+) -> None:
+    """A third of the staging keys are in upper case."""
+    found = served[0].verify("mixed")
+    assert found.clean
+    (note,) = [f for f in found.findings if f.kind == "spelling"]
+    assert note.grade == "note"
+    assert note.table == "mixed"
+    assert "64 of 64 sampled training keys without a match are in staging in another spelling" in note.message
+    assert "which differs in upper and lower case" in note.message
+    assert found.tables[1].keys is not None
+    assert found.tables[1].keys.matched == 800
+    forms = found["tables"][1]["join"]["forms"]
+    assert (forms["sampled"], forms["respelled"], forms["differences"]) == (64, 64, ["upper and lower case"])
+    assert all(pair["staging"] == pair["training"].upper() for pair in forms["pairs"])
+    assert all(pair["training"].strip('"') in KEYS for pair in forms["pairs"])
 
 
 def test_min_match_of_0_silences_the_warning(served: tuple[penstock.Client, Server, Path]) -> None:
