@@ -113,7 +113,7 @@ datasets:
 //
 // spec: output-11
 func TestCommandsPrintJSON(t *testing.T) {
-	others := []string{"serve", "receive", "cat", "backfill", "cache", "token", "completion"}
+	others := []string{"serve", "receive", "ui", "cat", "backfill", "cache", "token", "completion"}
 	var visit func(c *cobra.Command)
 	visit = func(c *cobra.Command) {
 		flag := c.Flags().Lookup("json")

@@ -137,7 +137,7 @@ func (p process) commands() []*cobra.Command {
 	return []*cobra.Command{
 		serveCommand(p), explainCommand(p), catCommand(p), countCommand(p), verifyCommand(p),
 		stageCommand(p), publishCommand(p), undoCommand(p), compactCommand(p), restoreCommand(p), promoteCommand(p), demoteCommand(p), orphansCommand(p),
-		datasetsCommand(p), tablesCommand(p), logCommand(p), diffCommand(p), statsCommand(p), fitCommand(p), healthCommand(p), statusCommand(p), cacheCommand(p), initCommand(p), tokenCommand(p), versionCommand(p), receiveCommand(p),
+		datasetsCommand(p), tablesCommand(p), logCommand(p), diffCommand(p), statsCommand(p), fitCommand(p), healthCommand(p), statusCommand(p), uiCommand(p), cacheCommand(p), initCommand(p), tokenCommand(p), versionCommand(p), receiveCommand(p),
 	}
 }
 

@@ -43,6 +43,7 @@ type sourceFlags struct {
 	config, uri            *string
 	tlsCA, tlsCert, tlsKey *string
 	token                  *string
+	passed                 bool // calls carry the tokens of others; see client.Security
 }
 
 func newSourceFlags(c *cobra.Command) sourceFlags {
@@ -134,7 +135,7 @@ func (e environment) open(ctx context.Context, f sourceFlags, log io.Writer) (*c
 	case uri != "" && file != "":
 		return nil, cmdline.Errorf("%s and %s are both set: choose with --config or --uri", envConfig, envURI)
 	case uri != "":
-		return client.Dial(uri, client.Security{CA: e.orEnv(*f.tlsCA, envTLSCA), Cert: *f.tlsCert, Key: *f.tlsKey, Token: e.orEnv(*f.token, envToken)}, version())
+		return client.Dial(uri, client.Security{CA: e.orEnv(*f.tlsCA, envTLSCA), Cert: *f.tlsCert, Key: *f.tlsKey, Token: e.orEnv(*f.token, envToken), Passed: f.passed}, version())
 	case *f.tlsCA+*f.tlsCert+*f.tlsKey+*f.token != "":
 		return nil, cmdline.Errorf("--token-file, --tls-ca, --tls-cert and --tls-key are for a server at --uri")
 	case file != "":

@@ -11,6 +11,7 @@ const Chart = "chart"
 //	l, g      axis, grid
 //	m         marked points
 //	p0 to p3  lines, which differ in their dashes
+//	t0 to t5  parts of a stack, from dark to light
 //	s, k      small and strong text
 //	c, e      text that is centered, or ends at its place
 const Style = `.chart{max-width:100%;height:auto}
@@ -21,6 +22,7 @@ const Style = `.chart{max-width:100%;height:auto}
 .chart .l{stroke:currentColor;opacity:.6}.chart .g{stroke:currentColor;opacity:.18}.chart .m{fill:none;stroke:#cf222e;stroke-width:2}
 .chart .p0,.chart .p1,.chart .p2,.chart .p3{fill:none;stroke:#0969da;stroke-width:1.6}
 .chart .p1{stroke:#bc4c00;stroke-dasharray:6 3}.chart .p2{stroke:#1a7f37;stroke-dasharray:2 2}.chart .p3{stroke:#8250df;stroke-dasharray:8 3 2 3}
+.chart .t0{fill:#bc4c00}.chart .t1{fill:#0969da}.chart .t2{fill:#8250df}.chart .t3{fill:#57a7f5}.chart .t4{fill:#d4a72c}.chart .t5{fill:currentColor;opacity:.12}
 @media (prefers-color-scheme:dark){.chart .a{fill:#4493f8}.chart .b{fill:#f0883e;fill-opacity:.3;stroke:#f0883e}.chart .m{stroke:#f85149}
 .chart .p0{stroke:#4493f8}.chart .p1{stroke:#f0883e}.chart .p2{stroke:#3fb950}.chart .p3{stroke:#ab7df8}}
 `

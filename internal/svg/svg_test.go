@@ -34,6 +34,7 @@ func charts(text string) map[string]*svg.Canvas {
 		}, Label: svg.Percent}.Draw(),
 		"gauge":  svg.Gauge{Title: text, From: -1, To: 1, Value: -0.995, Beyond: true}.Draw(),
 		"shares": svg.Shares{Title: text, Of: []svg.Share{{Name: text, Of: 0.7}, {Name: "b", Of: 0.0123}}}.Draw(),
+		"stack":  svg.Stack{Title: text, Of: []svg.Share{{Name: text, Of: 0.25}, {Name: "b", Of: math.NaN()}, {Name: "c"}, {Name: "d", Of: 0.5}, {Name: "e", Of: 0.5}}}.Draw(),
 	}
 }
 

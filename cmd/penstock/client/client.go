@@ -93,6 +93,9 @@ func connect(target string, maxMessage int, options ...grpc.DialOption) (*Client
 	return &Client{flight: c, versions: heard}, nil
 }
 
+// Name returns the name of the server in error messages: its URI, or that it is in this process.
+func (c *Client) Name() string { return c.name }
+
 // Close closes the connection. If the server is in this process, Close also shuts it down.
 func (c *Client) Close() error {
 	err := c.flight.Close()

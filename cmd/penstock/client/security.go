@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/penstock/penstock/internal/fault"
@@ -24,6 +25,8 @@ type Security struct {
 	CA        string // the CA of the server's certificate; "": the CAs that the system trusts
 	Cert, Key string // the certificate of this client, and its key
 	Token     string // the file with the token of this client; it is read again for each call
+	// Passed means that calls carry the tokens of WithToken.
+	Passed bool
 }
 
 // options returns the options to dial a gRPC target, and the TLS configuration of the connection.
@@ -32,7 +35,7 @@ func (s Security) options(target string, encrypted bool) ([]grpc.DialOption, *tl
 	if !encrypted && s.CA+s.Cert+s.Key != "" {
 		return nil, nil, fault.InvalidField("uri", "connects without TLS, and certificates are given").WithRemedy("write grpc+tls://host:port")
 	}
-	if !encrypted && s.Token != "" && !staysHere(target) {
+	if !encrypted && (s.Token != "" || s.Passed) && !staysHere(target) {
 		return nil, nil, fault.InvalidField("uri", "a token is not sent without TLS to another machine: it could be read on its way").
 			WithRemedy("write grpc+tls://%s", target)
 	}
@@ -72,6 +75,11 @@ func (f tokenFile) GetRequestMetadata(context.Context, ...string) (map[string]st
 		return nil, status.Error(codes.Unauthenticated, "read the token: "+err.Error())
 	}
 	return map[string]string{"authorization": "Bearer " + strings.TrimSpace(string(text))}, nil
+}
+
+// WithToken returns a context whose calls carry a bearer token. It is for clients whose Security has no token.
+func WithToken(ctx context.Context, token string) context.Context {
+	return metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+token)
 }
 
 // RequireTransportSecurity implements credentials.PerRPCCredentials. It returns false because

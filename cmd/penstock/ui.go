@@ -1,0 +1,144 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/penstock/penstock/cmd/penstock/client"
+	"github.com/penstock/penstock/cmd/penstock/cmdline"
+	"github.com/penstock/penstock/cmd/penstock/ui"
+	"github.com/penstock/penstock/cmd/penstock/webserver"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/telemetry"
+)
+
+func uiCommand(p process) *cobra.Command {
+	c := &cobra.Command{
+		Use: "ui", Short: "Show servers, datasets and tables in a browser", Args: cmdline.NoArguments,
+		Long: "Show servers, datasets and tables in a browser: streams and what they wait for, memory and caches,\n" +
+			"plans, columns, and the snapshots of tables. The pages are a client of the servers: they have the rights\n" +
+			"of this command's token, change nothing and keep nothing.\n\n" +
+			"The command listens on the loopback and prints a link, which one browser can open once. It prints another\n" +
+			"link then. With --behind-proxy, there is no link: a proxy on this machine signs viewers in, and passes on\n" +
+			"the token of each as Authorization: Bearer. The servers see that token, and apply its rights.\n\n" +
+			"--uri may name several replicas, separated by commas or in several flags. All of them are asked for their\n" +
+			"streams and memory, the first one for datasets and tables.",
+		Example: "  penstock ui --uri grpc://127.0.0.1:8815\n" +
+			"  penstock ui --config penstock.yaml\n" +
+			"  penstock ui --uri grpc+tls://a:8815,grpc+tls://b:8815 --listen 127.0.0.1:8880 --behind-proxy penstock.example.com",
+	}
+	from := newSourceFlags(c)
+	listen := cmdline.Text(c, "listen", "ADDRESS", "the address of the pages, on the loopback (default 127.0.0.1, at a free port)")
+	proxied := cmdline.Text(c, "behind-proxy", "HOST", "the host name of the proxy that signs viewers in")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if *proxied != "" && p.orEnv(*from.token, envToken) != "" {
+			return cmdline.Errorf("--behind-proxy passes on the tokens of viewers: --token-file and %s cannot be used with it", envToken)
+		}
+		if server, err := p.serverOf(from); err != nil || *proxied != "" && !server {
+			return cmp.Or(err, cmdline.Errorf("--behind-proxy needs servers (--uri), which check the tokens of viewers: with --config, nothing does"))
+		}
+		from.passed = *proxied != ""
+		return p.serveUI(c.Context(), from, *listen, *proxied)
+	}
+	return c
+}
+
+// serveUI serves the pages until a termination signal.
+func (p process) serveUI(ctx context.Context, from sourceFlags, listen, proxied string) (err error) {
+	ctx, stop := interruptible(ctx)
+	defer stop()
+	options := ui.Options{Version: version(), Clock: p.clock}
+	clients, err := p.replicas(ctx, from)
+	defer func() {
+		for _, one := range clients {
+			err = errors.Join(err, one.Close())
+		}
+	}()
+	if err != nil {
+		return err
+	}
+	for i, one := range clients {
+		options.Replicas = append(options.Replicas, ui.Replica{Name: one.Name(), Watched: clients[i]})
+	}
+	options.Read = clients[0]
+	pages, err := ui.New(options)
+	if err != nil {
+		return err
+	}
+	at, err := listenLoopback(ctx, listen)
+	if err != nil {
+		return err
+	}
+	base := "http://" + at.Addr().String()
+	handler, path := ui.ByProxy(pages), "/"
+	if proxied == "" {
+		_, port, _ := net.SplitHostPort(at.Addr().String()) // it is the address of a listener
+		link := ui.NewLink(port, func(path string) { p.note("the link was opened; another browser can open %s%s\n", base, path) })
+		handler, path = link.Require(pages), link.Renew()
+	}
+	if _, err := fmt.Fprintln(p.stdout, base+path); err != nil {
+		return errors.Join(fault.New(fault.Unavailable, "write the address to standard output: %w", err), at.Close())
+	}
+	return serveUntil(ctx, webserver.New(webserver.ForLoopback(proxied, handler), telemetry.NewLogger(p.stderr, slog.LevelWarn, "text")), at)
+}
+
+// serveUntil serves until the context ends.
+func serveUntil(ctx context.Context, server *http.Server, at net.Listener) error {
+	var group errgroup.Group
+	group.Go(func() error {
+		if err := server.Serve(at); !errors.Is(err, http.ErrServerClosed) {
+			return fault.New(fault.Unavailable, "serve pages at %s: %w", at.Addr(), err)
+		}
+		return nil
+	})
+	<-ctx.Done()
+	return errors.Join(server.Close(), group.Wait())
+}
+
+// replicas returns a client of each server that the flags name. After an error, the caller closes those that are returned as well.
+func (p process) replicas(ctx context.Context, from sourceFlags) (out []*client.Client, err error) {
+	uris := strings.Split(*from.uri, ",")
+	if *from.uri == "" && *from.config == "" && p.orEnv("", envConfig) == "" {
+		uris = strings.Split(p.orEnv("", envURI), ",")
+	}
+	for _, uri := range uris {
+		one := from
+		one.uri = &uri
+		c, err := p.open(ctx, one, p.stderr)
+		if err != nil {
+			return out, err
+		}
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+// listenLoopback listens on an address of the loopback.
+func listenLoopback(ctx context.Context, address string) (net.Listener, error) {
+	host, port, err := net.SplitHostPort(address)
+	if address == "" {
+		host, port, err = "127.0.0.1", "0", nil
+	}
+	if err != nil {
+		return nil, fault.InvalidField("listen", "%v", err).WithRemedy("write --listen 127.0.0.1:8880")
+	}
+	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return nil, fault.InvalidField("listen", "%q is not an address of the loopback: the pages are served without TLS", host).
+			WithRemedy("write --listen 127.0.0.1:%s, and let a proxy on this machine serve them to others (--behind-proxy)", port)
+	}
+	var config net.ListenConfig
+	at, err := config.Listen(ctx, "tcp", net.JoinHostPort(host, port))
+	if err != nil {
+		return nil, fault.New(fault.Unavailable, "listen on %s: %w", net.JoinHostPort(host, port), err).WithRemedy("choose another port with --listen")
+	}
+	return at, nil
+}

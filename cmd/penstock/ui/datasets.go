@@ -1,0 +1,102 @@
+package ui
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/penstock/penstock/cmd/penstock/client"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/jsontext"
+	"github.com/penstock/penstock/internal/svg"
+	"github.com/penstock/penstock/loader/dataset"
+)
+
+// datasetsBody is the list of datasets.
+type datasetsBody struct{ Datasets []datasetRow }
+
+// datasetRow is a dataset of a list.
+type datasetRow struct {
+	Name, Link, Rows, Staging string
+	Columns                   int
+	Failure, Remedy           string
+}
+
+// datasetBody is the page of a dataset.
+type datasetBody struct {
+	datasetRow
+	Fields  []column
+	Explain string // what explain prints
+	Splits  bool   // with all splits
+}
+
+// column is a column of a dataset's batches.
+type column struct {
+	Name, Type string
+	Nullable   bool
+}
+
+func (p *pages) datasets(ctx context.Context, _ *http.Request) (shown, error) {
+	all, err := p.Read.Datasets(ctx)
+	if err != nil {
+		return shown{}, err
+	}
+	var body datasetsBody
+	for _, one := range all {
+		body.Datasets = append(body.Datasets, rowOfDataset(one))
+	}
+	return shown{Title: "Datasets", Section: "datasets", Body: body}, nil
+}
+
+func rowOfDataset(of client.Dataset) datasetRow {
+	out := datasetRow{Name: of.Name, Link: "/datasets/" + pathOf(of.Name), Rows: unknown, Staging: strings.Join(of.Staging, ", ")}
+	if of.Rows >= 0 {
+		out.Rows = svg.Count(of.Rows)
+	}
+	if of.Schema != nil {
+		out.Columns = of.Schema.NumFields()
+	}
+	if of.Err != nil {
+		out.Failure, out.Remedy = messageOf(of.Err), fault.Redact(of.Err.Remedy)
+	}
+	return out
+}
+
+func (p *pages) dataset(ctx context.Context, r *http.Request) (shown, error) {
+	name := r.PathValue("name")
+	all, err := p.Read.Datasets(ctx)
+	if err != nil {
+		return shown{}, err
+	}
+	at := slices.IndexFunc(all, func(one client.Dataset) bool { return one.Name == name })
+	if at < 0 {
+		var names []string
+		for _, one := range all {
+			names = append(names, one.Name)
+		}
+		return shown{}, dataset.Unknown(name, names)
+	}
+	body := datasetBody{datasetRow: rowOfDataset(all[at]), Splits: r.URL.Query().Has("splits")}
+	if all[at].Schema != nil {
+		for _, f := range all[at].Schema.Fields() {
+			body.Fields = append(body.Fields, column{f.Name, f.Type.String(), f.Nullable})
+		}
+	}
+	if body.Failure == "" {
+		if body.Explain, err = p.Read.Explain(ctx, jsontext.Of(map[string]string{"dataset": name}), body.Splits); err != nil {
+			body.Failure, body.Remedy = messageOf(err), fault.Redact(fault.As(err).Remedy)
+		}
+	}
+	return shown{Title: name, Section: "datasets", Body: body}, nil
+}
+
+// pathOf returns a name as the last part of a path. A part of dots has another meaning in URLs.
+func pathOf(name string) string {
+	escaped := url.PathEscape(name)
+	if strings.Trim(escaped, ".") == "" {
+		return strings.ReplaceAll(escaped, ".", "%2E")
+	}
+	return escaped
+}

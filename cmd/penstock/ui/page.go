@@ -1,0 +1,186 @@
+package ui
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"errors"
+	"html/template"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/svg"
+	"github.com/penstock/penstock/third_party/uplot"
+)
+
+//go:embed templates
+var markup embed.FS
+
+//go:embed assets/page.css
+var style []byte
+
+//go:embed assets/page.js
+var script []byte
+
+//go:embed assets/icon.svg
+var icon []byte
+
+// templates are the templates of pages by name. Each has a layout.
+type templates map[string]*template.Template
+
+func parseTemplates() (templates, error) {
+	out := templates{}
+	shared := template.New("").Funcs(template.FuncMap{"text": text, "lines": lines, "size": fault.Size, "count": svg.Count})
+	for _, name := range []string{"streams", "memory", "datasets", "dataset", "tables", "table", "failure"} {
+		one, err := shared.Clone()
+		if err == nil {
+			one, err = one.ParseFS(markup, "templates/layout.html", "templates/"+name+".html")
+		}
+		if err != nil {
+			return nil, fault.New(fault.Internal, "parse the template of page %s: %w", name, err)
+		}
+		out[name] = one
+	}
+	return out, nil
+}
+
+// maxText is the maximum number of characters of a name or message on a page.
+const maxText = 500
+
+// maxLine is the maximum number of characters of a line of a plan.
+const maxLine = 2000
+
+// text returns a text without characters that do not print.
+func text(value string) string { return svg.Printable(value, maxText) }
+
+// lines returns a text of several lines. Its other characters that do not print are replaced.
+func lines(value string) string {
+	var b strings.Builder
+	for line := range strings.Lines(value) {
+		b.WriteString(svg.Printable(strings.TrimSuffix(line, "\n"), maxLine) + "\n")
+	}
+	return b.String()
+}
+
+// shown is what the layout shows.
+type shown struct {
+	Title   string
+	Section string // the page's entry in the navigation
+	Every   int    // milliseconds after which the page is loaded again; 0: it is not
+	Version string
+	Body    any
+}
+
+// refresh is after how many milliseconds pages with live values are loaded again.
+const refresh = 2000
+
+// view returns what a page shows.
+type view func(ctx context.Context, r *http.Request) (shown, error)
+
+// page returns the handler of a page. With the parameter part, it returns only the part that changes.
+func (p *pages) page(name string, of view) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), callTime)
+		defer cancel()
+		what, err := of(ctx, r)
+		status, from := http.StatusOK, p.templates[name]
+		if err != nil {
+			e := failureOf(err)
+			status, from, what = e.status, p.templates["failure"], shown{Title: "Error", Section: sectionOf(name), Body: e}
+		}
+		what.Version = p.Version
+		begin := "page"
+		if r.URL.Query().Has("part") {
+			begin = "main"
+		}
+		var b bytes.Buffer
+		if err := from.ExecuteTemplate(&b, begin, what); err != nil {
+			http.Error(w, fault.Redact(err.Error()), http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.Header().Set("Content-Length", strconv.Itoa(b.Len()))
+		w.WriteHeader(status)
+		_, _ = w.Write(b.Bytes()) // the browser may be gone
+	}
+}
+
+// sectionOf returns the entry in the navigation for a page.
+func sectionOf(page string) string {
+	switch page {
+	case "dataset":
+		return "datasets"
+	case "table":
+		return "tables"
+	}
+	return page
+}
+
+// failure is why a page cannot be shown.
+type failure struct {
+	status          int
+	Message, Remedy string
+}
+
+func failureOf(err error) failure {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return failure{http.StatusGatewayTimeout, "the server did not answer in " + callTime.String(), "look at the server's log and metrics, and load the page again"}
+	}
+	e := fault.As(err)
+	out := failure{http.StatusBadGateway, messageOf(err), fault.Redact(e.Remedy)}
+	switch e.Kind { //nolint:exhaustive // the others are failures of the server
+	case fault.NotFound:
+		out.status = http.StatusNotFound
+	case fault.Forbidden:
+		out.status = http.StatusForbidden
+	case fault.Unauthenticated:
+		out.status = http.StatusUnauthorized
+	case fault.Invalid:
+		out.status = http.StatusBadRequest
+	}
+	return out
+}
+
+// messageOf returns the message of an error without its remedy.
+func messageOf(err error) string {
+	e := fault.As(err)
+	if e.Op == "" {
+		return fault.Redact(e.Message)
+	}
+	return fault.Redact(e.Op + ": " + e.Message)
+}
+
+// asset is a file that pages load.
+type asset struct {
+	kind, tag string
+	content   []byte
+}
+
+func newAsset(kind string, content []byte) asset {
+	sum := sha256.Sum256(content)
+	return asset{kind, strconv.Quote(hex.EncodeToString(sum[:])), content}
+}
+
+func assets() map[string]asset {
+	const css, js = "text/css; charset=utf-8", "text/javascript; charset=utf-8"
+	return map[string]asset{
+		"icon.svg":  newAsset("image/svg+xml", icon),
+		"page.css":  newAsset(css, append([]byte(svg.Style), style...)),
+		"page.js":   newAsset(js, script),
+		"uplot.css": newAsset(css, uplot.Style),
+		"uplot.js":  newAsset(js, uplot.Script),
+	}
+}
+
+// serve sends the file. Browsers ask each time whether it has changed.
+func (a asset) serve(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", a.kind)
+	w.Header().Set("Cache-Control", "no-cache")
+	w.Header().Set("ETag", a.tag)
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(a.content))
+}

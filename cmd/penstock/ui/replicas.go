@@ -1,0 +1,51 @@
+package ui
+
+import (
+	"context"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/penstock/penstock/flight"
+	"github.com/penstock/penstock/internal/fault"
+)
+
+// replica is the status of a replica, or why it is not known.
+type replica struct {
+	Name    string
+	Failure string
+	flight.ServerStatus
+}
+
+// maxCalls is the maximum number of replicas that are called at the same time.
+const maxCalls = 16
+
+// statuses returns the statuses of all replicas, in their order. If all calls fail for the same kind of reason, it returns the error of the
+// first: a viewer who may not call one replica may call none.
+func (p *pages) statuses(ctx context.Context) ([]replica, error) {
+	out, failures := make([]replica, len(p.Replicas)), make([]error, len(p.Replicas))
+	var group errgroup.Group
+	group.SetLimit(maxCalls)
+	for i, one := range p.Replicas {
+		group.Go(func() error {
+			status, _, err := one.Watched.Status(ctx)
+			out[i] = replica{Name: one.Name, ServerStatus: status}
+			if failures[i] = err; err != nil {
+				out[i].Failure = messageOf(err)
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // the errors are in failures
+	for _, err := range failures {
+		if err == nil {
+			return out, nil
+		}
+	}
+	for _, err := range failures {
+		switch fault.KindOf(err) { //nolint:exhaustive // other failures are those of replicas, which the page lists
+		case fault.Unauthenticated, fault.Forbidden:
+			return nil, err
+		}
+	}
+	return out, ctx.Err()
+}

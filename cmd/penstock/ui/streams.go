@@ -1,0 +1,205 @@
+package ui
+
+import (
+	"cmp"
+	"context"
+	"html/template"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/penstock/penstock/flight"
+	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/jsontext"
+	"github.com/penstock/penstock/internal/svg"
+)
+
+// maxStreams is the maximum number of streams in the table of a page. The curves include all streams.
+const maxStreams = 1000
+
+// streamsBody is the page of streams.
+type streamsBody struct {
+	Replicas []replicaCard
+	Find     string // the text that a stream's job, subject, dataset or replica contains; "": all streams
+	Streams  []streamRow
+	More     int  // streams that are not listed
+	Own      bool // a replica shows only the viewer's own streams
+	Several  bool // there are several replicas
+	Subjects bool // streams have subjects
+	// Counts are, for each stream by its id, the milliseconds for which it is open, rows, bytes, and milliseconds of waiting by cause in the
+	// order of causes, as JSON.
+	Counts string
+}
+
+// replicaCard describes a replica.
+type replicaCard struct {
+	Name, Failure string
+	Facts         []fact
+	Alarm         string // what a person should look at; "": nothing
+}
+
+type fact struct{ Name, Value string }
+
+// streamRow is a stream in the table.
+type streamRow struct {
+	ID, Replica, Subject, Job, Dataset, Plan, Shard, Open, Way, Now string
+	Link                                                            string // the page of the dataset; "" if the query has its own
+	Rows                                                            int64
+	Done                                                            template.HTML
+	DoneText, Waited                                                string
+	Times                                                           template.HTML
+}
+
+// causes are the causes of waiting, in the order in which pages show them.
+var causes = []string{"trainer", "storage", "memory", "stream", "slot"} //nolint:gochecknoglobals // a constant table
+
+// waited returns the milliseconds that a stream waited by cause, in the order of causes.
+func waited(w flight.WaitedTime) []int64 {
+	return []int64{w.Trainer, w.Storage, w.Memory, w.Stream, w.Slot}
+}
+
+func (p *pages) streams(ctx context.Context, r *http.Request) (shown, error) {
+	all, err := p.statuses(ctx)
+	if err != nil {
+		return shown{}, err
+	}
+	body := streamsBody{Find: r.URL.Query().Get("find"), Several: len(all) > 1}
+	counts := map[string][]int64{}
+	for _, one := range all {
+		body.Replicas = append(body.Replicas, one.card())
+		body.Own = body.Own || one.Failure == "" && !one.All
+		for _, s := range one.Streams {
+			counts[s.ID] = append([]int64{s.OpenMS, s.Rows, s.Bytes + s.Mapped}, waited(s.Waited)...)
+			if !found(body.Find, one.Name, s) {
+				continue
+			}
+			if len(body.Streams) == maxStreams {
+				body.More++
+				continue
+			}
+			body.Subjects = body.Subjects || s.Subject != ""
+			body.Streams = append(body.Streams, rowOf(one.Name, s))
+		}
+	}
+	body.Counts = string(jsontext.Of(counts))
+	return shown{Title: "Streams", Section: "streams", Every: refresh, Body: body}, nil
+}
+
+// found reports whether a stream belongs to a search.
+func found(find, replica string, s flight.StreamStatus) bool {
+	return find == "" || slices.ContainsFunc([]string{replica, s.Subject, s.Job, s.Dataset, s.Plan}, func(text string) bool {
+		return strings.Contains(strings.ToLower(text), strings.ToLower(find))
+	})
+}
+
+func rowOf(replica string, s flight.StreamStatus) streamRow {
+	out := streamRow{
+		ID: s.ID, Replica: replica, Subject: cmp.Or(s.Subject, unknown), Job: cmp.Or(s.Job, unknown), Dataset: s.Dataset, Plan: s.Plan,
+		Shard: strconv.Itoa(s.Shard.Index) + "/" + strconv.Itoa(s.Shard.Of), Open: duration(s.OpenMS), Way: cmp.Or(s.Way, unknown), Rows: s.Rows,
+	}
+	if s.Inline {
+		out.Dataset = "(in the query)"
+	} else {
+		out.Link = "/datasets/" + pathOf(s.Dataset)
+	}
+	switch {
+	case s.Parked:
+		out.Now = "parked"
+	case s.Waiting != "":
+		out.Now = "waits for " + s.Waiting
+	default:
+		out.Now = "works"
+	}
+	part, whole := s.Step, s.Steps
+	if whole < 0 {
+		part, whole = s.Rows, s.RowsTotal
+	}
+	out.DoneText = unknown
+	if whole >= 0 {
+		done := 1.0
+		if whole > 0 {
+			done = min(1, float64(part)/float64(whole))
+		}
+		out.DoneText = strconv.Itoa(int(100*done)) + " %" //nolint:mnd // percent
+		out.Done = inline(svg.Gauge{Title: "done", To: 1, Value: done}.Draw())
+	}
+	out.Times, out.Waited = times(s)
+	return out
+}
+
+// times draws how a stream has spent its time, and says it.
+func times(s flight.StreamStatus) (picture template.HTML, said string) {
+	var parts []svg.Share
+	var texts []string
+	rest := 1.0
+	for i, ms := range waited(s.Waited) {
+		share := min(rest, float64(ms)/float64(max(1, s.OpenMS)))
+		rest -= share
+		parts = append(parts, svg.Share{Name: causes[i], Of: share})
+		if share >= 0.01 { //nolint:mnd // a percent
+			texts = append(texts, causes[i]+" "+svg.Percent(share))
+		}
+	}
+	parts = append(parts, svg.Share{Name: "works", Of: rest})
+	if texts == nil {
+		texts = []string{unknown}
+	}
+	return inline(svg.Stack{Title: "time by cause", Of: parts}.Draw()), strings.Join(texts, ", ")
+}
+
+// card describes a replica.
+func (one replica) card() replicaCard {
+	out := replicaCard{Name: one.Name, Failure: one.Failure}
+	if one.Failure != "" {
+		return out
+	}
+	add := func(name, value string) { out.Facts = append(out.Facts, fact{name, value}) }
+	add("Version", one.Version)
+	add("Up for", duration(one.UptimeMS))
+	add("Streams", strconv.Itoa(len(one.Streams)))
+	if l := one.Slots; l != nil && l.Limit > 0 {
+		add("Slots", strconv.Itoa(l.Taken)+" of "+strconv.Itoa(l.Limit)+" taken, "+strconv.Itoa(l.Waiting)+" waiting")
+	}
+	if m := one.Memory; m != nil {
+		add("Memory", memoryText(*m))
+	}
+	if l := one.Plans; l != nil {
+		add("Plans", strconv.Itoa(l.Running)+" being made, "+strconv.Itoa(l.Waiting)+" waiting")
+	}
+	if c := one.Config; c != nil && !c.Current {
+		out.Alarm = "The server does not use the config file on disk"
+		if c.Error != "" {
+			out.Alarm += ". It was refused at " + c.Last.UTC().Format(time.DateTime) + " UTC: " + c.Error
+		}
+	}
+	return out
+}
+
+func memoryText(m flight.MemoryStatus) string {
+	if m.Limit < 0 {
+		return fault.Size(m.Used) + ", without a limit"
+	}
+	return fault.Size(m.Used) + " of " + fault.Size(m.Limit)
+}
+
+// unknown is the text of a cell without a value.
+const unknown = "–"
+
+// inline returns a picture for a page. Package svg escapes all texts.
+func inline(c *svg.Canvas) template.HTML { return template.HTML(c.Inline()) } //nolint:gosec // see above
+
+// duration returns the text of a number of milliseconds in its two largest units.
+func duration(ms int64) string {
+	d := time.Duration(ms) * time.Millisecond
+	switch {
+	case d < time.Minute:
+		return d.Truncate(time.Second).String()
+	case d < time.Hour:
+		return strconv.Itoa(int(d.Minutes())) + " min " + strconv.Itoa(int(d.Seconds())%60) + " s" //nolint:mnd // seconds
+	case d < 24*time.Hour: //nolint:mnd // a day
+		return strconv.Itoa(int(d.Hours())) + " h " + strconv.Itoa(int(d.Minutes())%60) + " min" //nolint:mnd // minutes
+	}
+	return strconv.Itoa(int(d.Hours())/24) + " d " + strconv.Itoa(int(d.Hours())%24) + " h" //nolint:mnd // hours
+}

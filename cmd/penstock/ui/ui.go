@@ -1,0 +1,90 @@
+package ui
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/penstock/penstock/cmd/penstock/client"
+	"github.com/penstock/penstock/flight"
+	"github.com/penstock/penstock/loader/catalog/history"
+	"github.com/penstock/penstock/loader/dataset/decode"
+)
+
+// callTime bounds the calls to servers that one page needs.
+const callTime = 10 * time.Second
+
+// Watched is what pages show of a running server.
+type Watched interface {
+	Status(ctx context.Context) (flight.ServerStatus, json.RawMessage, error)
+	CacheList(ctx context.Context) (flight.CacheList, error)
+}
+
+// Read is what pages show of datasets and tables. All replicas of a server have the same ones.
+type Read interface {
+	Datasets(ctx context.Context) ([]client.Dataset, error)
+	Explain(ctx context.Context, query []byte, splits bool) (string, error)
+	Tables(ctx context.Context, within string) ([]history.Description, error)
+	Log(ctx context.Context, request decode.LogCommand) (history.Log, error)
+}
+
+// Replica is one of several servers with the same config file.
+type Replica struct {
+	Name    string // its URI, or the path of its config file
+	Watched Watched
+}
+
+// Options are the servers that pages show.
+type Options struct {
+	Replicas []Replica
+	Read     Read
+	Version  string // of this program
+	Clock    func() time.Time
+}
+
+// pages answers the requests of viewers who have entered.
+type pages struct {
+	Options
+	templates templates
+}
+
+// New returns the handler of all pages, which all viewers may see: wrap it with a Link or with ByProxy.
+func New(options Options) (http.Handler, error) {
+	parsed, err := parseTemplates()
+	if err != nil {
+		return nil, err
+	}
+	p := &pages{Options: options, templates: parsed}
+	mux := http.NewServeMux()
+	for name, one := range assets() {
+		mux.HandleFunc("GET /assets/"+name, one.serve)
+	}
+	mux.HandleFunc("GET /{$}", p.page("streams", p.streams))
+	mux.HandleFunc("GET /memory", p.page("memory", p.memory))
+	mux.HandleFunc("GET /datasets", p.page("datasets", p.datasets))
+	mux.HandleFunc("GET /datasets/{name}", p.page("dataset", p.dataset))
+	mux.HandleFunc("GET /tables", p.page("tables", p.tables))
+	mux.HandleFunc("GET /tables/{name}", p.page("table", p.table))
+	return headers(mux), nil
+}
+
+// policy allows the scripts, styles and requests of these pages alone.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+// headers adds the headers of all answers.
+func headers(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", policy)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "same-origin")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		if !strings.HasPrefix(r.URL.Path, "/assets/") {
+			h.Set("Cache-Control", "no-store")
+		}
+		next.ServeHTTP(w, r)
+	})
+}
