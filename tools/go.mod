@@ -8,6 +8,7 @@ replace github.com/penstock/penstock => ../
 
 require (
 	github.com/apache/arrow-go/v18 v18.8.0
+	github.com/grafana/grafana-foundation-sdk/go v0.0.22
 	github.com/stretchr/testify v1.12.1
 	golang.org/x/sync v0.24.0
 )

@@ -12,6 +12,7 @@ import (
 
 	"github.com/penstock/penstock/flight"
 	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/store"
 )
 
@@ -147,15 +148,26 @@ func label(dataset string) string {
 	return dataset
 }
 
+// fromZero makes the series of a counter for failures that alerts watch. Prometheus sees no increase
+// in a series that begins above 0, so the first failure would cause no alert. of is the value of
+// the label before the label end.
+func fromZero(c *prometheus.CounterVec, of string) {
+	for _, kind := range []fault.Kind{fault.Corrupt, fault.Internal, fault.Unavailable, fault.Exhausted} {
+		c.WithLabelValues(of, kind.String())
+	}
+}
+
 // Observer returns the observer of the server.
 func (m *Metrics) Observer() flight.Observer {
 	return flight.Observer{
 		CallEnded: func(method, end string, took time.Duration) {
+			fromZero(m.calls, method)
 			m.calls.WithLabelValues(method, end).Inc()
 			m.took.WithLabelValues(method).Observe(took.Seconds())
 		},
 		StreamBegan: func(dataset, job string) {
 			m.open.WithLabelValues(label(dataset)).Inc()
+			fromZero(m.ended, label(dataset))
 			m.jobs.began(job)
 		},
 		BatchSent: func(dataset, job string, rows, bytes, mapped int64) {
