@@ -22,6 +22,9 @@ type evaluation struct {
 	rows   int
 	free   [][]uint64
 
+	some   []int32 // of a filter for some rows: those that were not evaluated yet
+	chosen bool    // whether a filter is for some rows
+
 	mem    memory.Allocator       // for values that are not columns
 	values map[string]*knownValue // those that were computed, by their canonical texts
 	err    error                  // the first error of a value
@@ -39,12 +42,28 @@ const chunkBytes = 16 << 20
 // batch may have more columns, and is not modified. A column that is missing or has
 // another type than it was bound with is Internal. A value that cannot be computed is Invalid.
 func (f *Filter) Evaluate(of arrow.RecordBatch, dst []int32) ([]int32, error) {
-	dst = dst[:0]
+	return f.evaluate(of, nil, false, dst[:0])
+}
+
+// Keep is Evaluate for some rows of the batch, whose numbers ascend. Values of other rows are not
+// computed, so that they cause no errors. dst may be the same slice as rows.
+func (f *Filter) Keep(of arrow.RecordBatch, rows, dst []int32) ([]int32, error) {
+	return f.evaluate(of, rows, true, dst[:0])
+}
+
+// Computes reports whether the filter uses values that are not columns, so that rows may cause errors.
+func (f *Filter) Computes() bool { return f != nil && f.computes }
+
+// evaluate appends the rows that pass: of some rows, or of all.
+func (f *Filter) evaluate(of arrow.RecordBatch, some []int32, chosen bool, dst []int32) ([]int32, error) {
 	if of.NumRows() > math.MaxInt32 {
 		return dst, fault.New(fault.Internal, "a batch of %d rows is too long to filter", of.NumRows())
 	}
 	rows := int(of.NumRows())
 	if f == nil || f.root == constant(true) {
+		if chosen {
+			return append(dst, some...), nil
+		}
 		for i := range rows {
 			dst = append(dst, int32(i))
 		}
@@ -59,18 +78,16 @@ func (f *Filter) Evaluate(of arrow.RecordBatch, dst []int32) ([]int32, error) {
 	if err := e.resolve(of, f.columns); err != nil {
 		return dst, fault.Op(err, "filter %s", f)
 	}
+	e.some, e.chosen = some, chosen
 	if !f.computes {
-		return e.passing(f.root, rows, dst), nil
+		return e.passing(f.root, 0, rows, dst)
 	}
 	e.mem = batch.Default()
 	for from := 0; from < rows; {
-		to, err := f.chunkEnd(e, from, rows)
-		if err != nil {
+		to := f.chunkEnd(e, from, rows)
+		var err error
+		if dst, err = e.chunk(f.root, from, to, dst); err != nil {
 			return dst[:0], err
-		}
-		dst = e.chunk(f.root, from, to, dst)
-		if e.err != nil {
-			return dst[:0], e.err
 		}
 		from = to
 	}
@@ -78,48 +95,82 @@ func (f *Filter) Evaluate(of arrow.RecordBatch, dst []int32) ([]int32, error) {
 }
 
 // chunkEnd returns the end of a chunk that begins at a row: of chunkRows rows, or of so few that their
-// values take at most chunkBytes.
-func (f *Filter) chunkEnd(e *evaluation, from, end int) (int, error) {
-	for rows := min(chunkRows, end-from); ; rows = (rows + 1) / 2 {
-		part := e.views(from, from+rows)
-		m := newMeasure(part, rows)
-		m.rule(f.root)
-		releaseAll(part)
-		switch bytes := m.sum(); {
-		case bytes <= chunkBytes:
-			return from + rows, nil
-		case rows == 1:
-			return 0, fault.New(fault.Exhausted, "the values of the filter %s may take %s for one row, more than %s",
-				shorten(f.String()), fault.Size(bytes), fault.Size(chunkBytes)).WithRemedy("shorten the texts before, as in left(x, 1000)")
+// values take at most chunkBytes, or of one row.
+func (f *Filter) chunkEnd(e *evaluation, from, end int) int {
+	rows := min(chunkRows, end-from)
+	for rows > 1 && e.sizeOf(f.root, from, from+rows) > chunkBytes {
+		rows = (rows + 1) / 2
+	}
+	return from + rows
+}
+
+// sizeOf returns an upper bound of the bytes that the values of a rule take for rows from begin to end.
+func (e *evaluation) sizeOf(r rule, begin, end int) int64 {
+	part := e.views(begin, end)
+	defer releaseAll(part)
+	m := newMeasure(part, end-begin)
+	m.rule(r)
+	return m.sum()
+}
+
+// passing appends the rows from begin to end that pass. The arrays have only these rows.
+func (e *evaluation) passing(root rule, begin, end int, dst []int32) ([]int32, error) {
+	if begin == end {
+		return dst, nil
+	}
+	e.rows = end - begin
+	set := e.all()
+	if e.chosen {
+		clear(set)
+		for ; len(e.some) > 0 && int(e.some[0]) < end; e.some = e.some[1:] {
+			row := int(e.some[0]) - begin
+			set[row>>6] |= 1 << (uint(row) & 63)
 		}
 	}
-}
-
-// passing appends the rows that pass.
-func (e *evaluation) passing(root rule, rows int, dst []int32) []int32 {
-	if rows == 0 {
-		return dst
-	}
-	e.rows = rows
-	set := e.all()
 	defer e.recycle(set)
-	root.keep(e, set)
-	return appendRows(dst, set)
-}
-
-// chunk appends the rows from begin to end that pass.
-func (e *evaluation) chunk(root rule, begin, end int, dst []int32) []int32 {
-	whole := e.arrays
-	e.arrays = e.views(begin, end)
+	if e.rows == 1 && e.mem != nil {
+		e.keepOne(root, set)
+	} else {
+		root.keep(e, set)
+	}
 	before := len(dst)
-	dst = e.passing(root, end-begin, dst)
+	dst = appendRows(dst, set)
 	for i := range dst[before:] {
 		dst[before+i] += int32(begin)
 	}
+	return dst, e.err
+}
+
+// keepOne keeps the only row if each term of AND is TRUE. It fails if a term takes more than chunkBytes,
+// unless an earlier one drops the row: a client may send a term about rows that the terms of a policy
+// hide, and must not learn their size.
+func (e *evaluation) keepOne(root rule, set []uint64) {
+	terms := []rule{root}
+	if j, ok := root.(*junction); ok && j.all {
+		terms = j.terms
+	}
+	for _, t := range terms {
+		if set[0] == 0 || e.err != nil {
+			return
+		}
+		if bytes := e.sizeOf(t, 0, 1); bytes > chunkBytes {
+			e.err = fault.New(fault.Exhausted, "the values of the condition %s may take %s for one row, more than %s",
+				shorten(t.text()), fault.Size(bytes), fault.Size(chunkBytes)).WithRemedy("shorten the texts before, as in left(x, 1000)")
+			return
+		}
+		t.keep(e, set)
+	}
+}
+
+// chunk appends the rows from begin to end that pass.
+func (e *evaluation) chunk(root rule, begin, end int, dst []int32) ([]int32, error) {
+	whole := e.arrays
+	e.arrays = e.views(begin, end)
+	dst, err := e.passing(root, begin, end, dst)
 	releaseAll(e.arrays)
 	e.forget()
 	e.arrays = whole
-	return dst
+	return dst, err
 }
 
 // views returns the rows from begin to end of all arrays. The caller releases them.
@@ -157,7 +208,7 @@ func view(a arrow.Array, begin, end int) arrow.Array {
 func (e *evaluation) end() {
 	e.forget()
 	clear(e.arrays)
-	e.err, e.mem = nil, nil
+	e.err, e.mem, e.some = nil, nil, nil
 }
 
 // all returns a bitmap of all rows.

@@ -106,6 +106,37 @@ func TestFiltersTakeLittleMemory(t *testing.T) {
 	require.NotEmpty(t, fault.As(err).Remedy)
 }
 
+// A policy's filter comes before the filters of clients, to which the size of a hidden value must not matter.
+//
+// spec: expr-18, expr-19
+func TestFiltersComputeNothingForRowsThatAreDropped(t *testing.T) {
+	schema := arrow.NewSchema([]arrow.Field{{Name: "n", Type: arrow.PrimitiveTypes.Int32}, {Name: "s", Type: arrow.BinaryTypes.String}}, nil)
+	rows := batchOf(t, memory.DefaultAllocator, schema, `[{"n": 1, "s": "a"}, {"n": 0, "s": "`+strings.Repeat("a", 5000)+`"}, {"n": 2, "s": "b"}]`)
+	defer rows.Release()
+	long := "length(replace(s, 'a', '" + strings.Repeat("a", 5000) + "')) > 0"
+	for _, hides := range []string{"n > 0", "n + 0 > 0"} {
+		pass, err := All(bind(t, hides, schema), bind(t, long, schema)).Evaluate(rows, nil)
+		require.NoError(t, err, hides)
+		require.Equal(t, []int32{0, 2}, pass)
+		pass, err = All(bind(t, hides, schema), bind(t, "1 / n >= 0", schema)).Evaluate(rows, nil)
+		require.NoError(t, err, hides)
+		require.Equal(t, []int32{0, 2}, pass)
+	}
+	_, err := All(bind(t, long, schema), bind(t, "n + 0 > 0", schema)).Evaluate(rows, nil)
+	require.Equal(t, fault.Exhausted, fault.KindOf(err))
+
+	some := []int32{0, 2}
+	pass, err := bind(t, "1 / n >= 1", schema).Keep(rows, some, some)
+	require.NoError(t, err)
+	require.Equal(t, []int32{0}, pass)
+	pass, err = bind(t, "n >= 0", schema).Keep(rows, []int32{1}, nil)
+	require.NoError(t, err)
+	require.Equal(t, []int32{1}, pass)
+	pass, err = (*Filter)(nil).Keep(rows, []int32{1, 2}, nil)
+	require.NoError(t, err)
+	require.Equal(t, []int32{1, 2}, pass)
+}
+
 // In SQL engines, 3 * 0.1 is the decimal 0.3. As doubles, it is not.
 //
 // spec: expr-2, expr-15

@@ -40,6 +40,9 @@ func (s *Sample) Reads() []string {
 	return reads
 }
 
+// Computes reports whether the sample's condition is computed, so that rows may cause errors.
+func (s *Sample) Computes() bool { return s != nil && s.Where.Computes() }
+
 // Keep overwrites dst with the indices of the rows of a batch that the sample keeps, and returns
 // dst. The batch has rows of one file, from row number first on; location is the file's OrderedAs.
 // It must have the columns that Reads names, and may have other columns. pass contains the
@@ -53,7 +56,7 @@ func (s *Sample) Keep(dst []int32, rows arrow.RecordBatch, pass []int32, locatio
 	if err != nil || s.Rate >= 1 {
 		return dst, err
 	}
-	where, err := s.Where.Evaluate(rows, nil)
+	where, err := s.Where.Keep(rows, dst, nil)
 	if err != nil {
 		return dst, err
 	}

@@ -214,13 +214,14 @@ func BindRows(t *catalog.Table, limits policy.TableLimits) (*expr.Filter, error)
 	return expr.All(conjuncts...), nil
 }
 
-// filtered adds a policy's filter to the filter of a table.
+// filtered adds a policy's filter to the filter of a table, which a client may have written. Computed
+// conditions are evaluated in this order, so that those of the client see only its rows.
 func filtered(own *expr.Filter, t *catalog.Table, limits policy.TableLimits) (*expr.Filter, error) {
 	rows, err := BindRows(t, limits)
 	if err != nil {
 		return nil, unfit(err)
 	}
-	return expr.All(own, rows), nil
+	return expr.All(rows, own), nil
 }
 
 // unfit returns the error for a policy that does not fit a table. Its message reveals nothing about

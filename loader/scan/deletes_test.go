@@ -15,6 +15,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/parquet/parquettest"
 	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/scan"
 )
 
@@ -168,6 +169,38 @@ func TestDeletedRows(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Conditions are not computed for deleted rows, and those of a sample not for rows that a filter drops.
+//
+// spec: expr-12, expr-19
+func TestDeletedRowsFailNoConditions(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.grow(20, 5, 1)
+	r.list[0].Sequence = 8
+	r.list[0].Deletes = catalog.Deletes{
+		Vector:   r.vector("d", locationOf(0), 4),
+		Equality: []*catalog.EqualityGroup{group(r.equality("e", 9, r.columns("id"), columnOf(arrow.PrimitiveTypes.Int64, "7", "9")))},
+	}
+	columns := r.columns("id", "key")
+	for _, batchRows := range []int{1, 3, 100} {
+		s := r.scanner(scan.Options{BatchRows: batchRows})
+		source := r.source()
+		source.Filter = r.filter("100 % (id - 7) < 50 AND 100 / (id - 4) < 1000")
+		got := r.read(s, source, columns)
+		require.NoError(t, got.err)
+		require.Equal(t, r.want(source, columns, allBut(4, 7, 9)), got.lines)
+
+		source.Filter = r.filter("id <> 5")
+		source.Sample = &plan.Sample{To: 1, Rate: 0, Where: r.filter("100 / ((id - 4) * (id - 5) * (id - 7)) > 1000")}
+		got = r.read(s, source, columns)
+		require.NoError(t, got.err)
+		require.Equal(t, r.want(source, columns, allBut(4, 5, 7, 9)), got.lines)
+
+		source.Filter, source.Sample = r.filter("100 / (id - 3) < 1000"), nil
+		require.ErrorContains(t, r.read(s, source, columns).err, "100 / 0 is a division by zero")
 	}
 }
 

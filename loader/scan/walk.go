@@ -296,20 +296,44 @@ func (w *walk) choose(b arrow.RecordBatch, of *fileReader) (arrow.RecordBatch, e
 	if !w.drops() {
 		return out, nil
 	}
-	var err error
-	if w.pass, err = w.source.Filter.Evaluate(b, w.pass); err == nil {
-		w.pass, err = w.source.Sample.Keep(w.pass, b, w.pass, of.want.File.OrderedAs(), of.first)
-	}
-	if err == nil && of.deleted != nil {
-		w.pass, err = of.deleted.Keep(w.pass, w.pass, of.first, b.NumRows(), func(id int) arrow.Array {
-			return b.Column(slices.Index(w.plan.ids, id))
-		})
-	}
-	if err != nil || len(w.pass) == 0 {
+	if err := w.keep(b, of); err != nil || len(w.pass) == 0 {
 		out.Release()
 		return nil, err
 	}
 	return out, nil
+}
+
+// keep sets pass to the indices of the rows of a batch that are not dropped. Deletes usually come last,
+// since they cost most; they come first if conditions are computed, which deleted rows must not fail.
+func (w *walk) keep(b arrow.RecordBatch, of *fileReader) (err error) {
+	deletesFirst := w.source.Filter.Computes() || w.source.Sample.Computes()
+	deletes := func() error {
+		if of.deleted == nil {
+			return nil
+		}
+		w.pass, err = of.deleted.Keep(w.pass, w.pass, of.first, b.NumRows(), func(id int) arrow.Array {
+			return b.Column(slices.Index(w.plan.ids, id))
+		})
+		return err
+	}
+	if deletesFirst {
+		w.pass = w.pass[:0]
+		for row := range int32(b.NumRows()) {
+			w.pass = append(w.pass, row)
+		}
+		if err = deletes(); err == nil {
+			w.pass, err = w.source.Filter.Keep(b, w.pass, w.pass)
+		}
+	} else {
+		w.pass, err = w.source.Filter.Evaluate(b, w.pass)
+	}
+	if err == nil {
+		w.pass, err = w.source.Sample.Keep(w.pass, b, w.pass, of.want.File.OrderedAs(), of.first)
+	}
+	if err == nil && !deletesFirst {
+		err = deletes()
+	}
+	return err
 }
 
 // ordinals returns the numbers of rows, counted from first.
