@@ -31,7 +31,7 @@ class Reading:
     the planned number of rows. Otherwise, an error such as `Corrupt` is raised.
 
     If a server is told to stop, it ends its streams between two batches. The rest is then requested in the same way, but
-    at once: first from the next address, then from all others.
+    at once: first from another address, chosen at random, then from all others.
 
     Attributes:
         rows: rows returned so far.
@@ -294,7 +294,8 @@ class Reading:
         self._messages, self._ticket = None, None
         self._keep_part(messages, "the server was told to stop")
         self.moved += 1
-        self._leave(messages.channel)
+        # At random: otherwise all streams of one server would go to the same one, and then to the next.
+        self._leave(messages.channel, spread=True)
         _log.debug(
             "the stream of %s moves to %s, at row %d", self._bound.name, self._channel.location, self.rows
         )
@@ -307,9 +308,9 @@ class Reading:
             self._parts.append({**part, "ended": why})
             self._ticket = None
 
-    def _leave(self, channel: Channel) -> None:
-        """Switches from a server to the next one."""
-        self._bound.servers.leave(channel)
+    def _leave(self, channel: Channel, *, spread: bool = False) -> None:
+        """Switches from a server to another one."""
+        self._bound.servers.leave(channel, spread=spread)
         self._channel = self._bound.servers.current
 
     def _prepare_retry(self, failure: errors.Error) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import random
 import threading
 from collections.abc import Callable
 from typing import TypeVar
@@ -135,10 +136,16 @@ class Servers:
             return answer, self._channels[at]
         raise failure
 
-    def leave(self, channel: Channel) -> None:
-        """Switches to the next address if the channel is in use."""
-        if self.current is channel:
-            self._at = (self._at + 1) % len(self._channels)
+    def leave(self, channel: Channel, *, spread: bool = False) -> None:
+        """Switches to another address if the channel is in use.
+
+        Args:
+            channel: the connection to leave.
+            spread: whether to choose the address at random. Otherwise, it is the next one, as for all clients that leave.
+        """
+        if self.current is channel and len(self._channels) > 1:
+            step = random.randrange(1, len(self._channels)) if spread else 1
+            self._at = (self._at + step) % len(self._channels)
 
     def close(self) -> None:
         """Closes all streams and connections, and ends retries. Later calls fail."""
