@@ -145,6 +145,8 @@ type Options struct {
 	// PutTimeout is how long a client may take for a message with rows, and ProgressEvery the time between two messages
 	// with progress; 0: the defaults of packages changes and progress.
 	PutTimeout, ProgressEvery time.Duration
+	// Ready is closed when health checks may report that the server serves; nil: they report it from the start. Calls do not wait for it.
+	Ready <-chan struct{}
 	// Config returns, for status, the result of the last reload of the configuration; nil: the
 	// configuration is never reloaded.
 	Config func() ConfigStatus
@@ -235,6 +237,9 @@ func (options Options) withDefaults() Options {
 func New(options Options) *Server {
 	options = options.withDefaults()
 	s := &Server{options: options, health: health.NewServer(), encodings: frames.NewEncodings()}
+	if options.Ready != nil {
+		s.health.SetServingStatus("", grpc_health_v1.HealthCheckResponse_NOT_SERVING)
+	}
 	s.guard = &access.Guard{Policy: options.Policy, Datasets: func() []dataset.Dataset { return s.options.Loader.Datasets() }, Audit: options.Audit, Log: options.Logger}
 	s.tickets = &tickets{
 		keys: options.Keys, clock: options.Clock, ticks: options.Ticks, lifetime: options.Lifetime, renewal: options.Renewal,
@@ -310,6 +315,7 @@ func (s *Server) Serve(on net.Listener) error {
 		case <-s.abandoned:
 		}
 	}()
+	go s.reportReady(over)
 	served := make(chan error, 1)
 	go func() { served <- s.grpc.Serve(s.inbound.Listener(on)) }()
 	select {

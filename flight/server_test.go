@@ -296,6 +296,35 @@ func TestHealth(t *testing.T) {
 	require.Equal(t, codes.Canceled, status.Code(err), "Shutdown ends the stream")
 }
 
+// Health checks report that a server serves once it is ready, and never after it was told to stop. Calls do not wait.
+//
+// spec: status-14
+func TestHealthIsReadiness(t *testing.T) {
+	for _, stops := range []bool{false, true} {
+		ready := make(chan struct{})
+		s := serve(t, Options{Loader: newWorld(t).loader(), Ready: ready})
+		watch, err := grpc_health_v1.NewHealthClient(s.connect(t)).Watch(t.Context(), &grpc_health_v1.HealthCheckRequest{})
+		require.NoError(t, err)
+		next := func() (grpc_health_v1.HealthCheckResponse_ServingStatus, codes.Code) {
+			answer, err := watch.Recv()
+			return answer.GetStatus(), status.Code(err)
+		}
+		got, _ := next()
+		require.Equal(t, grpc_health_v1.HealthCheckResponse_NOT_SERVING, got)
+		s.ticket(t, `{"dataset": "homefeed"}`)
+		if stops {
+			require.NoError(t, s.server.Shutdown(context.Background()))
+			close(ready)
+			_, code := next()
+			require.Equal(t, codes.Canceled, code)
+			continue
+		}
+		close(ready)
+		got, _ = next()
+		require.Equal(t, grpc_health_v1.HealthCheckResponse_SERVING, got)
+	}
+}
+
 // TestServeReturnsItsError checks that Serve returns the error of a listener that breaks.
 func TestServeReturnsItsError(t *testing.T) {
 	w := newWorld(t)

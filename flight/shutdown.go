@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/grpc/health/grpc_health_v1"
+
 	"github.com/penstock/penstock/flight/failure"
 	"github.com/penstock/penstock/internal/fault"
 )
@@ -17,6 +19,15 @@ func (s *Server) isDraining() bool {
 		return true
 	default:
 		return false
+	}
+}
+
+// reportReady makes health checks report that the server serves, once it is ready. It returns when the server ends.
+func (s *Server) reportReady(over <-chan struct{}) {
+	select {
+	case <-s.options.Ready:
+		s.health.SetServingStatus("", grpc_health_v1.HealthCheckResponse_SERVING) // no effect after Shutdown
+	case <-over:
 	}
 }
 

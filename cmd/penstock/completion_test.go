@@ -132,5 +132,6 @@ func TestCommandsPrintJSON(t *testing.T) {
 		require.Empty(t, got.stderr)
 	}
 	server := start(t, "--config", readLake(t).config, "--memory", "256MiB")
+	healthSoon(t, server.uri())
 	require.JSONEq(t, `{"status": "serving"}`, run(t, "health", "--uri", server.uri(), "--json").stdout)
 }

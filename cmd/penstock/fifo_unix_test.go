@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
@@ -16,15 +17,16 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 )
 
-// healthy fails the test unless the server reports that it is serving.
+// healthy fails the test unless the server soon reports that it is serving.
 func healthy(t *testing.T, c *child) {
 	t.Helper()
 	connection, err := grpc.NewClient("passthrough:///"+c.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)
 	defer func() { require.NoError(t, connection.Close()) }()
-	answer, err := grpc_health_v1.NewHealthClient(connection).Check(t.Context(), &grpc_health_v1.HealthCheckRequest{})
-	require.NoError(t, err)
-	require.Equal(t, grpc_health_v1.HealthCheckResponse_SERVING, answer.GetStatus())
+	require.Eventually(t, func() bool {
+		answer, err := grpc_health_v1.NewHealthClient(connection).Check(t.Context(), &grpc_health_v1.HealthCheckRequest{})
+		return err == nil && answer.GetStatus() == grpc_health_v1.HealthCheckResponse_SERVING
+	}, time.Minute, time.Millisecond)
 }
 
 // The server refuses data files that are FIFOs, because opening one would block forever. The stream

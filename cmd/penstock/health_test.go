@@ -1,9 +1,11 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -12,6 +14,7 @@ import (
 func TestHealthOfServers(t *testing.T) {
 	l := readLake(t)
 	plain := start(t, "--config", l.config)
+	healthSoon(t, plain.uri())
 	require.Equal(t, ran{exitOK, "serving\n", ""}, run(t, "health", "--uri", plain.uri()))
 	got := run(t, "health", "--uri", "grpc+tls://"+plain.address)
 	require.Equal(t, exitFailure, got.code)
@@ -27,5 +30,35 @@ func TestHealthOfServers(t *testing.T) {
 	tokens := filepath.Join(t.TempDir(), "server.tokens")
 	require.Zero(t, run(t, "token", "new", "--subject", "a", "--tokens", tokens).code)
 	protected := start(t, append(flags, "--config", l.config, "--tokens", tokens)...)
-	require.Equal(t, "serving\n", run(t, "health", "--uri", strings.Replace(protected.uri(), "grpc:", "grpc+tls:", 1)).stdout)
+	healthSoon(t, strings.Replace(protected.uri(), "grpc:", "grpc+tls:", 1))
+}
+
+// healthSoon waits until a server that has just started is ready.
+func healthSoon(t *testing.T, uri string) {
+	t.Helper()
+	require.Eventually(t, func() bool { return run(t, "health", "--uri", uri).code == exitOK }, time.Minute, time.Millisecond)
+}
+
+// A server whose storage does not answer is ready soon, and stays ready: readiness never follows storage.
+//
+// spec: status-14
+func TestReadinessDoesNotFollowStorage(t *testing.T) {
+	config := filepath.Join(t.TempDir(), "penstock.yaml")
+	require.NoError(t, os.WriteFile(config, []byte(`
+catalogs:
+  dead:
+    type: directory
+    warehouse: s3://bucket/tables
+    s3.endpoint: http://127.0.0.1:9
+    s3.access-key-id: a
+    s3.secret-access-key: b
+    s3.region: us-east-1
+datasets:
+  dead: {training: {table: dead.ml.rows}}
+`), 0o600))
+	server := start(t, "--config", config, "--storage-timeout", "1s")
+	healthSoon(t, server.uri())
+	require.Equal(t, exitFailure, run(t, "count", "dead", "--uri", server.uri()).code)
+	require.Equal(t, exitOK, run(t, "health", "--uri", server.uri()).code)
+	require.Contains(t, server.stderr.find(t, "dataset cannot be read"), "error")
 }

@@ -141,6 +141,7 @@ datasets:
 
 	server := []string{"--uri", start(t, "--config", l.config, "--memory", "256MiB", "--cache-dir", filepath.Join(t.TempDir(), "cache")).uri()}
 	call(server, "status")
+	healthSoon(t, server[1])
 	call(server, "health")
 	call(server, "cache", "ls")
 	call(server, "cache", "drop", "features.history")

@@ -159,7 +159,7 @@ func (p process) serve(ctx context.Context, c *config.Config, again func() (*con
 		return err
 	}
 	defer mapped.Close()
-	tables := e.TableWriter(engine.StageCalls(c.Server.Memory))
+	tables, readiness := e.TableWriter(engine.StageCalls(c.Server.Memory)), newReadiness(metrics)
 	server := flight.New(flight.Options{ //nolint:contextcheck // calls have their own contexts
 		Loader: e.Streams, Verifier: e.Loader, Keys: entry.TicketKeys, Clock: p.clock, Lifetime: c.Server.TicketLifetime,
 		Renewal: c.Server.TicketRenewal, Advertise: c.Server.Advertise,
@@ -168,11 +168,11 @@ func (p process) serve(ctx context.Context, c *config.Config, again func() (*con
 		StallTimeout: c.Server.StallTimeout, Version: version(), Logger: log, Observer: metrics.Observer(),
 		TLS: entry.Handshakes(listener), Authenticate: entry.Authenticate(), Policy: allowed.InUse, Audit: entry.Audits,
 		Local: mapped.Sessions, LocalSocket: mapped.Path, Sharing: e.Sharing, ColumnSizes: e.Loader.ColumnSizes, Cache: e.CacheAdmin(),
-		History: e.Tables, Differ: e.Differ(engine.StageCalls(c.Server.Memory)), Describer: e.Describer(maxDescribed, createdBy(), unkeptLog(log)), Tables: tables, Maintenance: tables, Promoter: e.Promoter(), MaxStages: engine.StageCalls(c.Server.Memory), Config: reloader.Status(),
+		History: e.Tables, Differ: e.Differ(engine.StageCalls(c.Server.Memory)), Describer: e.Describer(maxDescribed, createdBy(), unkeptLog(log)), Tables: tables, Maintenance: tables, Promoter: e.Promoter(), MaxStages: engine.StageCalls(c.Server.Memory), Config: reloader.Status(), Ready: readiness.ready,
 	})
 	metrics.Streams(server)
 	mapped.Observe(metrics)
-	running := &runningServer{log: log, signals: signals, hangups: hangups, server: server, engine: e, mapped: mapped, entry: entry, drain: c.Server.Drain, drains: metrics.Drain, ownerGone: owner.ended()}
+	running := &runningServer{log: log, signals: signals, hangups: hangups, server: server, engine: e, mapped: mapped, entry: entry, drain: c.Server.Drain, readiness: readiness, ownerGone: owner.ended()}
 	if running.metrics, running.handler, err = entry.ListenMetrics(ctx, metrics); err != nil {
 		return err
 	}
@@ -218,7 +218,7 @@ type runningServer struct {
 	drain   time.Duration
 	// ownerGone is closed when the owners of a private server are gone; nil for other servers.
 	ownerGone <-chan struct{}
-	drains    func()       // called when the server stops accepting calls
+	readiness *readiness
 	metrics   net.Listener // nil: off
 	handler   http.Handler
 }
@@ -228,7 +228,12 @@ type runningServer struct {
 func (s *runningServer) run(ctx context.Context, listener net.Listener) error {
 	group, ctx := errgroup.WithContext(ctx)
 	background, stop := context.WithCancel(ctx)
-	group.Go(func() error { s.checkDatasets(background); return nil })
+	group.Go(func() error {
+		defer time.AfterFunc(readyLimit, s.readiness.begin).Stop()
+		s.checkDatasets(background)
+		s.readiness.begin()
+		return nil
+	})
 	group.Go(func() error { s.engine.ReturnIdleMemory(background); return nil })
 	// This goroutine is not in the group, because a file system that hangs must not prevent the
 	// server from ending.
@@ -257,7 +262,7 @@ func (s *runningServer) run(ctx context.Context, listener net.Listener) error {
 			why = "the owner has gone"
 		}
 		stop()
-		s.drains()
+		s.readiness.end()
 		s.log.Info("shutting down", "why", why, "streams", s.server.Streams(), "drain", s.drain)
 		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.drain)
 		defer cancel()

@@ -19,7 +19,7 @@ import (
 // Metrics counts what a server does. It is safe for concurrent use.
 type Metrics struct {
 	registry *prometheus.Registry
-	draining atomic.Bool
+	ready    atomic.Bool
 	open     *prometheus.GaugeVec     // open streams, by dataset
 	ended    *prometheus.CounterVec   // streams that ended, by dataset and end
 	rows     *prometheus.CounterVec   // sent, by dataset
@@ -124,8 +124,8 @@ func NewMetrics(version string) *Metrics {
 		took: histogram("penstock_call_seconds", "How long calls took.",
 			prometheus.ExponentialBuckets(minCall, callFactor, callBuckets), "method"),
 	}
-	serving := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "penstock_serving", Help: "1 while the server accepts calls, 0 after it was told to stop."}, func() float64 {
-		return map[bool]float64{false: 1}[m.draining.Load()]
+	serving := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "penstock_serving", Help: "1 while the server is ready for calls, 0 before, and after it was told to stop."}, func() float64 {
+		return map[bool]float64{true: 1}[m.ready.Load()]
 	})
 	built := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "penstock_build_info", Help: "Always 1, with the program's version."}, []string{"version"})
 	built.WithLabelValues(version).Set(1)
@@ -215,17 +215,17 @@ func (m *Metrics) Storage(c *store.Calls) {
 	}))
 }
 
-// HealthPath is the path at which clients can ask whether the server accepts calls. Requests need
+// HealthPath is the path at which clients can ask whether the server is ready for calls. Requests need
 // no token.
 const HealthPath = "/healthz"
 
-// Drain makes HealthPath report that the server accepts no new calls.
-func (m *Metrics) Drain() { m.draining.Store(true) }
+// SetReady sets what HealthPath reports. Before its first call, the server is not ready.
+func (m *Metrics) SetReady(ready bool) { m.ready.Store(ready) }
 
-// health responds with status 200 while the server accepts calls, and with 503 afterwards.
+// health responds with status 200 while the server is ready for calls, and with 503 otherwise.
 func (m *Metrics) health(w http.ResponseWriter, _ *http.Request) {
-	if m.draining.Load() {
-		http.Error(w, "shutting down", http.StatusServiceUnavailable)
+	if !m.ready.Load() {
+		http.Error(w, "not ready", http.StatusServiceUnavailable)
 		return
 	}
 	_, _ = io.WriteString(w, "serving\n") // a failure means that the client has gone

@@ -125,13 +125,20 @@ func metrics(t *testing.T, h http.Handler) []string {
 func TestHealthOfMetricsPort(t *testing.T) {
 	m := telemetry.NewMetrics("v1.2.3")
 	h := m.Handler(false)
-	answer := get(h, telemetry.HealthPath)
-	require.Equal(t, http.StatusOK, answer.Code)
-	require.Equal(t, "serving\n", answer.Body.String())
-	m.Drain()
-	answer = get(h, telemetry.HealthPath)
-	require.Equal(t, http.StatusServiceUnavailable, answer.Code)
-	require.Equal(t, "shutting down\n", answer.Body.String())
+	for _, c := range []struct {
+		set  func()
+		code int
+		text string
+	}{
+		{func() {}, http.StatusServiceUnavailable, "not ready\n"},
+		{func() { m.SetReady(true) }, http.StatusOK, "serving\n"},
+		{func() { m.SetReady(false) }, http.StatusServiceUnavailable, "not ready\n"},
+	} {
+		c.set()
+		answer := get(h, telemetry.HealthPath)
+		require.Equal(t, c.code, answer.Code)
+		require.Equal(t, c.text, answer.Body.String())
+	}
 }
 
 func TestMetrics(t *testing.T) {
@@ -156,6 +163,7 @@ func TestMetrics(t *testing.T) {
 	require.NoError(t, err)
 	second.Release()
 
+	m.SetReady(true)
 	o := m.Observer()
 	o.StreamBegan("home", "")
 	o.StreamBegan("home", "")
