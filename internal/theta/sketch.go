@@ -12,13 +12,16 @@ const Nominal = 4096
 const Error = 0.01563
 
 // MaxMemory is the maximum memory of a sketch in bytes.
-const MaxMemory = bufferSize * 8
+const MaxMemory = (bufferSize + recentSize) * word
 
 // MaxBytes is the maximum size of a serialized sketch in bytes.
 const MaxBytes = (Nominal + preambleEstimate) * word
 
 // bufferSize is the number of hashes that are collected before they are sorted.
 const bufferSize = 4 * Nominal
+
+// recentSize is the number of hashes of which a sketch knows that it has added them. It is a power of two.
+const recentSize = 1024
 
 // Sketch estimates the number of distinct values. The zero value is an empty sketch. It is not safe
 // for concurrent use.
@@ -28,6 +31,9 @@ type Sketch struct {
 	hashes []uint64
 	// sorted is the number of hashes at the beginning of hashes that are sorted and distinct.
 	sorted int
+	// recent has the last hash that was added with each value of the lowest bits, so that the values of columns with few different
+	// values are not added again. Hash 0 stands for none.
+	recent []uint64
 }
 
 // AddUint64 adds a value whose bytes are the eight little-endian bytes of a number.
@@ -51,12 +57,22 @@ func (s *Sketch) add(hash uint64) {
 }
 
 func (s *Sketch) keep(hash uint64) {
+	if s.recent == nil {
+		s.recent = make([]uint64, recentSize)
+	}
+	if last := &s.recent[hash%recentSize]; *last != hash {
+		*last = hash
+		s.append(hash)
+	}
+}
+
+func (s *Sketch) append(hash uint64) {
 	if len(s.hashes) == bufferSize {
 		s.sort()
-		s.add(hash)
-		return
 	}
-	s.hashes = append(s.hashes, hash)
+	if s.below == 0 || hash < s.below {
+		s.hashes = append(s.hashes, hash)
+	}
 }
 
 // sort sorts the hashes, removes repeated ones, and removes all but the smallest Nominal ones.
@@ -64,7 +80,7 @@ func (s *Sketch) sort() {
 	if s.sorted == len(s.hashes) {
 		return
 	}
-	slices.Sort(s.hashes)
+	s.sortHashes()
 	s.hashes = slices.Compact(s.hashes)
 	if len(s.hashes) > Nominal {
 		s.below = s.hashes[Nominal]

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"math"
 	"math/rand/v2"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -119,9 +120,19 @@ func TestReadRefusesWhatBytesDoesNotWrite(t *testing.T) {
 	}
 }
 
-func BenchmarkAddUint64(b *testing.B) {
-	s := &theta.Sketch{}
-	for i := range b.N {
-		s.AddUint64(uint64(i))
+// BenchmarkRows adds the values of a file of 200,000 rows, and sorts the sketch.
+func BenchmarkRows(b *testing.B) {
+	const rows = 200_000
+	for _, distinct := range []uint64{2, 100, 5000, rows} {
+		b.Run(strconv.FormatUint(distinct, 10), func(b *testing.B) {
+			for b.Loop() {
+				s := &theta.Sketch{}
+				for i := range uint64(rows) {
+					s.AddUint64(i * 0x9e3779b97f4a7c15 % distinct)
+				}
+				s.Estimate()
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/rows, "ns/row")
+		})
 	}
 }
