@@ -119,7 +119,7 @@ func (c *Column) independentElements() float64 {
 }
 
 func (p *Profile) ofIntegers(s *Integers, t arrow.DataType, sample []int64) {
-	slices.Sort(sample)
+	sortIntegers(sample)
 	p.integers, p.show = sample, func(k Key) Value { return integerValue(t, k.integer) }
 	switch t.ID() {
 	case arrow.INT32, arrow.INT64:
@@ -157,7 +157,7 @@ func (p *Profile) TimesOfDay(bins int) []float64 {
 }
 
 func (p *Profile) ofFloats(s *Floats, sample []float64) {
-	slices.Sort(sample)
+	sortFloats(sample)
 	p.Scale, p.Zeros, p.HasZeros, p.NotFinite = Numbers, s.Zeros, true, s.NaN+s.Infinite
 	p.Min, p.Max = s.Min, s.Max
 	p.Sample = withoutInfinities(sample)

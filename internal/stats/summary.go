@@ -123,7 +123,7 @@ func (s *Integers) describe(out *Summary, t arrow.DataType, sample []int64, valu
 		out.Zeros = &s.Zeros
 		out.Mean, out.Deviation = finite(s.moments.mean()), finite(s.moments.deviation())
 	}
-	slices.Sort(sample)
+	sortIntegers(sample)
 	out.Quantiles, out.Histogram = quantiles(sample, value), integerHistogram(sample, value, values, like)
 	if values {
 		out.Top = topOf(sample, s.N, value)
@@ -139,7 +139,7 @@ func (s *Floats) describe(out *Summary, sample []float64, values bool, like *His
 	}
 	out.Zeros, out.Min, out.Max = &s.Zeros, new(floatValue(s.Min)), new(floatValue(s.Max))
 	out.Mean, out.Deviation = finite(s.moments.mean()), finite(s.moments.deviation())
-	slices.Sort(sample)
+	sortFloats(sample)
 	out.Quantiles, out.Histogram = quantiles(sample, floatValue), floatHistogram(sample, like)
 	if values {
 		out.Top = topOf(sample, s.N, floatValue)
