@@ -22,6 +22,7 @@ import (
 	"github.com/penstock/penstock/loader/dataset/decode"
 	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/plan/explain"
+	"github.com/penstock/penstock/loader/plan/shape"
 	"github.com/penstock/penstock/loader/policy"
 )
 
@@ -29,6 +30,7 @@ func (s *service) actions() []call.Action {
 	all := []call.Action{
 		{Name: "explain", Description: "Show what a query reads, joins and returns, in one screen. Body: a query as JSON. Result: text.", Needs: policy.Explain, Run: call.Answering(s.explain)},
 		{Name: "explain_splits", Description: "Show what a query reads, in which order, and why, with its splits and lanes. Body: a query as JSON. Result: text.", Needs: policy.Explain, Run: call.Answering(s.explainSplits)},
+		{Name: "explain_shape", Description: "Describe how the rows of a query are spread over buckets, lanes and files, and what the last streams of its dataset matched. Body: a query as JSON. Result: JSON.", Needs: policy.Explain, Run: call.Answering(s.explainShape)},
 		{Name: "manifest", Description: "Describe everything that determines a query's stream, to keep with a model. Body: a query as JSON. Result: JSON.", Needs: policy.Reading, Run: call.Answering(s.manifest)},
 		{Name: "stall", Description: "Report how long a trainer waited for batches since its last report, for the server's metrics. Body: {dataset, plan, rows, batches, seconds, waited} as JSON. Result: {}.", Needs: policy.Reading, Run: call.Answering(s.stall)},
 		{Name: "status", Description: "List the streams that run and what each waits for: the caller's own, or all with the right status. Body: {} or nothing. Result: JSON.", Needs: policy.Reading, Run: call.Answering(s.status)},
@@ -147,6 +149,27 @@ func (s *service) explainSplits(ctx context.Context, c *call.Call, body []byte) 
 		return nil, err
 	}
 	return []byte(explain.Text(p.Plan, p.Query, sizes) + strings.Join(s.explainNow(p), "")), nil
+}
+
+// PlanShape is the result of the action explain_shape.
+type PlanShape struct {
+	shape.Shape
+	// Runs are the last streams of the query's dataset on this server that ended with a report, of all clients, the oldest first. They are empty for callers
+	// who may only see their own streams.
+	Runs []Run `json:"runs"`
+}
+
+// explainShape describes a plan in numbers.
+func (s *service) explainShape(ctx context.Context, c *call.Call, body []byte) ([]byte, error) {
+	p, err := s.planOf(ctx, c, body, policy.Explain)
+	if err != nil {
+		return nil, err
+	}
+	out := PlanShape{Shape: shape.Of(p.Plan), Runs: []Run{}}
+	if s.guard.Policy().May(c.Caller, policy.Status) {
+		out.Runs = s.runs.of(p.Query.Dataset)
+	}
+	return jsontext.Of(out), nil
 }
 
 // columnSizes returns the stored sizes of the columns that a plan reads; nil if they are not known.

@@ -2,6 +2,7 @@ package flight
 
 import (
 	"context"
+	"encoding/json"
 	"strconv"
 	"strings"
 	"testing"
@@ -39,27 +40,66 @@ func TestExplainTellsTheLastStream(t *testing.T) {
 	require.NotContains(t, explain(`{"dataset": "homefeed", "filter": "item < 9"}`), "last stream")
 }
 
-// The plans that were read most recently are remembered, each once.
+// The streams that ended last are remembered: at most 50 of a dataset, so that it does not displace all others.
 //
 // spec: join-105
 func TestLastRunsAreBounded(t *testing.T) {
 	t.Parallel()
 	var runs lastRuns
-	of := func(rows int64) map[string]stream.StagingReport {
-		return map[string]stream.StagingReport{"s": {Counts: joiner.Counts{Rows: rows, Matched: 1}}}
+	add := func(dataset, tables string, rows int64) {
+		runs.add(Run{dataset: dataset, tables: tables}, map[string]stream.StagingReport{"s": {Counts: joiner.Counts{Rows: rows, Matched: 1}}})
 	}
-	require.Empty(t, runs.text("a"))
-	runs.add("none", of(0))
+	add("d", "none", 0)
 	require.Empty(t, runs.text("none"))
-	runs.add("a", of(2))
-	for i := range maxRuns - 1 {
-		runs.add(strconv.Itoa(i), of(2))
+	add("", "inline", 2)
+	for i := range maxDatasetRuns + 1 {
+		add("d", strconv.Itoa(i), 2)
 	}
-	runs.add("a", of(4))
-	require.Contains(t, runs.text("a"), "1 of 4")
-	require.NotEmpty(t, runs.text("0"))
-	runs.add("b", of(2))
-	require.Empty(t, runs.text("0"), "the oldest is forgotten")
-	require.True(t, strings.HasPrefix(runs.text("a"), "\nlast stream"))
-	require.Len(t, runs.texts, maxRuns)
+	require.Empty(t, runs.text("0"), "the oldest of the dataset is forgotten")
+	require.NotEmpty(t, runs.text("1"))
+	require.True(t, strings.HasPrefix(runs.text("inline"), "\nlast stream"))
+	require.Len(t, runs.of("d"), maxDatasetRuns)
+	require.Empty(t, runs.of(""))
+	add("d", "5", 4)
+	require.Contains(t, runs.text("5"), "1 of 4")
+	for i := range maxRuns {
+		add("", strconv.Itoa(i), 2)
+	}
+	require.Len(t, runs.all, maxRuns)
+	require.Empty(t, runs.text("inline"))
+	require.Empty(t, runs.of("d"))
+}
+
+// The shape of a plan has its rows by bucket and lane, and the last streams of its dataset.
+//
+// spec: ui-10, ui-11
+func TestShapeOfAPlan(t *testing.T) {
+	w := newWorld(t)
+	s := serve(t, Options{Loader: w.loader()})
+	get := func(query string) (out PlanShape) {
+		t.Helper()
+		answer, err := s.DoAction(context.Background(), &arrowflight.Action{Type: "explain_shape", Body: []byte(query)})
+		require.NoError(t, err)
+		result, err := answer.Recv()
+		require.NoError(t, err)
+		require.NoError(t, json.Unmarshal(result.GetBody(), &out))
+		return out
+	}
+	before := get(`{"dataset": "homefeed", "lanes": 2}`)
+	require.Empty(t, before.Runs)
+	require.Len(t, before.Lanes, 2)
+	require.Equal(t, before.Rows, before.Lanes[0].Rows+before.Lanes[1].Rows)
+	require.Equal(t, before.Rows, before.Training.Rows)
+	sum := int64(0)
+	for _, b := range before.Buckets {
+		sum += b.Rows
+		require.Len(t, b.Joined, 1)
+	}
+	require.Equal(t, before.Rows, sum)
+	s.readAll(t, `{"dataset": "homefeed", "job": "nightly"}`)
+	<-s.ended
+	now := get(`{"dataset": "homefeed", "filter": "item < 9"}`)
+	require.Len(t, now.Runs, 1, "those of other queries of the dataset, too")
+	require.Equal(t, "nightly", now.Runs[0].Job)
+	require.Equal(t, []RunMatch{{Entry: "history", Rows: 1009, Matched: 900}}, now.Runs[0].Matches)
 }

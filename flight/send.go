@@ -142,7 +142,7 @@ func (o *streamSender) serve(ctx context.Context, source loader.Stream) error {
 	err := o.all(ctx)
 	o.staging = source.Report().Staging
 	if err == nil && !o.hasMoved {
-		o.runs.add(o.tablesID, o.staging)
+		o.runs.add(Run{Ended: o.options.Clock().UTC().Truncate(time.Millisecond), Plan: o.running.plan, Job: o.job, dataset: o.dataset, tables: o.tablesID}, o.staging)
 	}
 	return err
 }

@@ -134,6 +134,7 @@ func Graph() []Row {
 		{Folder: "loader/catalog/pintag", Imports: "catalog dataset release"},
 		{Folder: "loader/resolve", Imports: "dataset policy catalog bucket expr fault"},
 		{Folder: "loader/plan", Imports: "dataset catalog resolve bucket expr digest fault"},
+		{Folder: "loader/plan/shape", Imports: "plan catalog"},
 		{Folder: "loader/plan/explain", Imports: "plan dataset catalog resolve fault"},
 		{Folder: "loader/compact", Imports: "catalog"},
 		{Folder: "loader/upload", Imports: "chunk budget store release"},
@@ -212,7 +213,7 @@ func Graph() []Row {
 		},
 		{Folder: "flight/describe", Imports: "access call progress failure dataset decode policy statistics entries htmlpage audit budget fault"},
 		{
-			Folder: "flight", Imports: "access call changes describe progress failure limits admission ticket frames inbound local blocks loader stream dataset decode plan explain policy history tablediff rule batch budget cores waits backoff fault identity audit jsontext segment",
+			Folder: "flight", Imports: "access call changes describe progress failure limits admission ticket frames inbound local blocks loader stream dataset decode plan explain shape policy history tablediff rule batch budget cores waits backoff fault identity audit jsontext segment",
 			Outside: libArrowFlight + " " + libGRPC + " " + libProtobuf,
 		},
 
@@ -235,7 +236,7 @@ func Graph() []Row {
 		{Folder: "cmd/penstock/client", Imports: "flight changes progress failure loader history statistics entries tablediff dataset decode stage batch fault hostport", Outside: libArrowFlight + " " + libGRPC},
 		{Folder: "cmd/penstock/statustext", Imports: "flight fault"},
 		{Folder: "third_party/uplot"},
-		{Folder: "cmd/penstock/ui", Imports: "client flight history dataset decode uplot svg jsontext fault"},
+		{Folder: "cmd/penstock/ui", Imports: "client flight shape history dataset decode uplot svg jsontext fault"},
 		{Folder: "cmd/penstock/proposal", Imports: "loader dataset catalog resolve fault"},
 		{Folder: "cmd/penstock/backfill", Imports: "proposal dataset decode catalog resolve rule fault"},
 		{Folder: "cmd/penstock/engine", Imports: "* config telemetry socket inputs"},

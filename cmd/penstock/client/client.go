@@ -165,6 +165,11 @@ func (c *Client) Explain(ctx context.Context, query []byte, splits bool) (string
 	return string(text), err
 }
 
+// Shape returns how the rows of a query are spread, and what the last streams of its dataset matched.
+func (c *Client) Shape(ctx context.Context, query []byte) (out flight.PlanShape, err error) {
+	return out, c.actJSON(ctx, "explain_shape", query, &out)
+}
+
 // Verify returns the server's report on the keys of a query's tables. It calls report with each
 // message about progress that the server sends.
 func (c *Client) Verify(ctx context.Context, query []byte, report func(progress.Message)) (*loader.Verification, error) {

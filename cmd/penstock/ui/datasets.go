@@ -30,6 +30,7 @@ type datasetBody struct {
 	Fields  []column
 	Explain string // what explain prints
 	Splits  bool   // with all splits
+	planShape
 }
 
 // column is a column of a dataset's batches.
@@ -85,11 +86,25 @@ func (p *pages) dataset(ctx context.Context, r *http.Request) (shown, error) {
 		}
 	}
 	if body.Failure == "" {
-		if body.Explain, err = p.Read.Explain(ctx, jsontext.Of(map[string]string{"dataset": name}), body.Splits); err != nil {
+		if err := p.plan(ctx, &body); err != nil {
 			body.Failure, body.Remedy = messageOf(err), fault.Redact(fault.As(err).Remedy)
 		}
 	}
 	return shown{Title: name, Section: "datasets", Body: body}, nil
+}
+
+// plan adds the plan of all rows of a dataset.
+func (p *pages) plan(ctx context.Context, body *datasetBody) (err error) {
+	query := jsontext.Of(map[string]string{"dataset": body.Name})
+	if body.Explain, err = p.Read.Explain(ctx, query, body.Splits); err != nil {
+		return err
+	}
+	of, err := p.Read.Shape(ctx, query)
+	if err != nil {
+		return err
+	}
+	body.planShape = newPlanShape(of)
+	return nil
 }
 
 // pathOf returns a name as the last part of a path. A part of dots has another meaning in URLs.

@@ -68,7 +68,7 @@ func TestProxyPassesTokens(t *testing.T) {
 		for _, md := range s.calls {
 			require.Equal(t, []string{"Bearer " + token}, md.Get("authorization"))
 		}
-		require.Len(t, s.calls, 2)
+		require.Len(t, s.calls, 3)
 		s.calls = nil
 	}
 }

@@ -26,6 +26,7 @@ type Watched interface {
 type Read interface {
 	Datasets(ctx context.Context) ([]client.Dataset, error)
 	Explain(ctx context.Context, query []byte, splits bool) (string, error)
+	Shape(ctx context.Context, query []byte) (flight.PlanShape, error)
 	Tables(ctx context.Context, within string) ([]history.Description, error)
 	Log(ctx context.Context, request decode.LogCommand) (history.Log, error)
 }

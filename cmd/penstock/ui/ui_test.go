@@ -21,6 +21,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog/history"
 	"github.com/penstock/penstock/loader/dataset/decode"
+	"github.com/penstock/penstock/loader/plan/shape"
 )
 
 // hostile is a name that breaks out of markup, attributes, scripts and the direction of text.
@@ -57,6 +58,20 @@ func (s *server) Datasets(ctx context.Context) ([]client.Dataset, error) {
 
 func (s *server) Explain(ctx context.Context, query []byte, splits bool) (string, error) {
 	return string(query) + strconv.FormatBool(splits) + hostile, s.called(ctx)
+}
+
+func (s *server) Shape(ctx context.Context, _ []byte) (flight.PlanShape, error) {
+	return flight.PlanShape{
+		Shape: shape.Shape{
+			Plan: "p", Rows: 40, Splits: 3, Training: shape.Files{Count: 2, Bytes: 1 << 20, Rows: 40},
+			Buckets: []shape.Bucket{{From: 0, To: 0, Rows: 10, Joined: []int64{5, 0}}, {From: 1, To: 1, Rows: 30, Joined: []int64{5, 0}}},
+			Lanes:   []shape.Lane{{Rows: 40}}, Staging: []shape.Entry{{Name: hostile, Groups: 1, Files: shape.Files{Count: 7, Small: 7}}, {Name: "spare", Unread: true}},
+		},
+		Runs: []flight.Run{
+			{Ended: time.Unix(0, 0), Matches: []flight.RunMatch{{Entry: hostile, Rows: 10, Matched: 9}}},
+			{Ended: time.Unix(60, 0), Matches: []flight.RunMatch{{Entry: hostile, Rows: 10, Matched: 3}, {Entry: "new", Rows: 1}}},
+		},
+	}, s.called(ctx)
 }
 
 func (s *server) Tables(ctx context.Context, within string) ([]history.Description, error) {
@@ -204,6 +219,9 @@ func TestDatasetsAndTables(t *testing.T) {
 	require.Contains(t, body, "1,234,567")
 	_, body = get(t, pages, "/datasets/homefeed")
 	require.Contains(t, body, "{&#34;dataset&#34;:&#34;homefeed&#34;}false")
+	for _, text := range []string{"the largest has 30, 1.5 × the mean", "from 30% to 90%", "1 file group", "not read", "1970-01-01 00:01:00"} {
+		require.Contains(t, body, text)
+	}
 	_, body = get(t, pages, "/datasets/homefeed?splits")
 	require.Contains(t, body, "{&#34;dataset&#34;:&#34;homefeed&#34;}true")
 	_, body = get(t, pages, "/datasets/broken")
