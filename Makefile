@@ -42,7 +42,7 @@ FIXTURES := $(GO) test -tags invariants -vet=off ./internal/scenario/fixtures
 COMMITS := $(GO) test -tags invariants -vet=off -run 'CommitsThatRace' ./loader/catalog/icebergcat/commits
 # Every Python test but those of penstock.torch.
 PYTEST := .venv/test/bin/pytest -c python/pyproject.toml --rootdir .
-PYTHON_TESTS := --ignore python/tests/with_torch python/tests demo tools/tests tools/fixtures/tests tools/worlds/tests/test_pyiceberg*.py
+PYTHON_TESTS := --ignore python/tests/with_torch --ignore python/tests/with_browser python/tests demo tools/tests tools/fixtures/tests tools/worlds/tests/test_pyiceberg*.py
 FUZZTIME ?=
 
 GOLANGCI_VERSION := v2.15.0
@@ -234,7 +234,7 @@ test: check ## lint, Go with the race detector, Python: ten minutes on two cores
 .PHONY: test-more
 test-more: ## all random cases, worlds and fixtures; long Python tests; torch; README, quickstart, packages, attacks, fuzzing
 	$(MAKE) -j3 --output-sync=target test-random test-torch test-python-more
-	$(MAKE) test-attack test-docs test-packages test-fuzz
+	$(MAKE) test-attack test-docs test-packages test-browser test-fuzz
 
 .PHONY: check
 check: check-go check-python ## lint alone
@@ -325,6 +325,12 @@ test-fixtures: spark-needs-java .venv/test/.stamp .venv/spark/.stamp .bin/spark-
 	.venv/spark/bin/python tools/fixtures/make.py $(CURDIR)/.bench/fixtures
 	PENSTOCK_LONG=1 PENSTOCK_FIXTURES=$(CURDIR)/.bench/fixtures/packed $(FIXTURES) -timeout 30m -count=1 -run 'Fixtures|Filters'
 
+# The pages of penstock ui, in Chromium.
+.PHONY: test-browser
+test-browser: build build-checked .venv/test/.stamp ## web pages in Chromium, which it installs from Debian's packages if it may
+	tools/chromium.sh
+	PENSTOCK_BIN=$(CHECKED) $(PYTEST) python/tests/with_browser
+
 # Harm to a server from outside, in its short form: rows, memory and ends.
 .PHONY: test-attack
 test-attack: build
@@ -352,7 +358,7 @@ long: test test-more wheels test-spark test-fixtures .venv/torch/.stamp .venv/be
 	PENSTOCK_LONG=1 $(FIXTURES) -timeout 90m
 	PENSTOCK_LONG=1 $(PYTEST) $(PYTHON_TESTS)
 	PENSTOCK_LONG=1 .venv/torch/bin/pytest -c python/pyproject.toml --rootdir . python/tests/with_torch
-	PENSTOCK_TEST_MAPPED=1 $(PYTEST) --ignore python/tests/with_torch python/tests
+	PENSTOCK_TEST_MAPPED=1 $(PYTEST) --ignore python/tests/with_torch --ignore python/tests/with_browser python/tests
 	PENSTOCK_TEST_MAPPED=1 .venv/torch/bin/pytest -c python/pyproject.toml --rootdir . python/tests/with_torch
 	cd benchmarks && ../.venv/bench/bin/python -m unittest
 	cd benchmarks && PYTHONPATH=$(CURDIR)/python/src ../.venv/torch/bin/python -m unittest tests.torch_gpu
