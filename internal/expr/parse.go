@@ -126,7 +126,7 @@ func (p *parser) unexpected() {
 	}
 	if p.syntax == nil {
 		p.syntax = &fault.Field{Position: found.column, Message: what + ": " + expected(before, found)}
-		if found.kind == nameToken {
+		if found.kind == nameToken && foreign(before, found) == "" {
 			p.syntax.Nearest = fault.Nearest(found.text, keywords())
 		}
 	}
@@ -141,13 +141,20 @@ func (p *parser) unexpectedFor(word string) {
 		if found.kind == endToken {
 			text = "the end of the " + p.noun
 		}
-		p.syntax = &fault.Field{Position: found.column, Message: fmt.Sprintf("unexpected %s: expected %s", text, word)}
+		instead := "expected " + word
+		if hint := foreign(p.tokens[p.at-1], found); hint != "" {
+			instead = hint
+		}
+		p.syntax = &fault.Field{Position: found.column, Message: fmt.Sprintf("unexpected %s: %s", text, instead)}
 	}
 	p.at = len(p.tokens) - 1
 }
 
 // expected describes what may follow a token.
 func expected(before, found token) string {
+	if hint := foreign(before, found); hint != "" {
+		return hint
+	}
 	switch {
 	case before.text == "=" && found.text == "=":
 		return "equality is written ="
@@ -173,5 +180,25 @@ func expected(before, found token) string {
 		return "expected a condition"
 	default:
 		return "expected an operator, AND, OR, a closing parenthesis or the end"
+	}
+}
+
+// foreign returns what to write instead of the syntax of other engines, or "".
+func foreign(before, found token) string {
+	switch {
+	case strings.ToUpper(found.text) == "ILIKE":
+		return "letter case matters in LIKE: write lower(x) LIKE 'text%'"
+	case before.text == "/" && found.text == "/":
+		return "the whole part of a quotient is floor(x / y)"
+	case found.text == "[":
+		return "an item of a list is element_at(x, 1)"
+	case strings.ToUpper(before.text) == "INTERVAL":
+		return "days are added as in x + 7"
+	case strings.ToUpper(found.text) == "FROM":
+		return "a part of a date is called by its name, as in hour(x)"
+	case strings.ToUpper(found.text) == "OVER":
+		return "windows are not supported: write them in SQL for penstock stage --sql"
+	default:
+		return ""
 	}
 }

@@ -113,6 +113,10 @@ func (s *scanner) next() {
 	case strings.ContainsRune("()[],.+-*/%", first):
 		s.emit(punctToken, size)
 	default:
+		if strings.HasPrefix(s.rest, "::") {
+			s.fail("unexpected ::: a cast is written CAST(x AS type)")
+			return
+		}
 		s.fail("unexpected character %q%s", first, suggestion(first))
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
+	"github.com/penstock/penstock/internal/expr/operator"
 	"github.com/penstock/penstock/internal/fault"
 )
 
@@ -99,30 +100,6 @@ func invalid(format string, args ...any) error {
 	return fault.Fields([]fault.Field{{Message: fmt.Sprintf(format, args...)}})
 }
 
-// omitted says why a function that users of the engines may expect is missing, and what to use.
-func omitted(name string) string {
-	switch name {
-	case "concat":
-		return "engines differ if a text is null; use a || b, or concat_ws"
-	case "if", "iff", "ifnull", "nvl":
-		return "use CASE WHEN condition THEN a ELSE b END, or coalesce"
-	case "log":
-		return "it means log10 in DuckDB and ln in Spark; use ln, log2 or log10"
-	case "dayofweek", "weekday":
-		return "engines number the days differently; use isodow, which is 1 on Mondays and 7 on Sundays"
-	case "size", "cardinality", "len", "array_length", "array_size":
-		return "use length, which takes texts and lists"
-	case "now", "current_date", "current_timestamp", "today":
-		return "the result would depend on the time of the query; write out the date, as in DATE '2026-10-01'"
-	case "random", "rand", "uuid":
-		return "the result would differ from query to query; use hash of a column"
-	case "regexp_matches", "regexp_extract", "regexp_replace", "rlike":
-		return "regular expressions are not supported; use LIKE, contains or split_part"
-	default:
-		return ""
-	}
-}
-
 // bound binds the function, and completes its error.
 func (d definition) bound(args []Argument) (Bound, error) {
 	if len(args) < d.least || d.most >= 0 && len(args) > d.most {
@@ -142,14 +119,21 @@ func (d definition) bound(args []Argument) (Bound, error) {
 func (d definition) refused(args []Argument) error {
 	types, remedy := make([]string, len(args)), ""
 	for i, a := range args {
-		types[i] = a.Type.String()
+		types[i] = operator.Name(a.Type)
 		switch a.Type.ID() {
 		case arrow.DECIMAL128:
 			remedy = ": cast decimals to double first"
+		case arrow.DATE32:
+			if strings.HasSuffix(d.Accepts, acceptsTimestamp) {
+				remedy = ": cast dates to timestamp first"
+			}
 		case arrow.DICTIONARY, arrow.LARGE_STRING, arrow.LARGE_BINARY, arrow.LARGE_LIST:
 			remedy = ": functions do not support columns of this type"
 		default:
 		}
+	}
+	if d.Name == "round" && len(args) > 1 {
+		remedy = ": write round(x * 100) / 100 for two digits"
 	}
 	return invalid("%s(%s) takes %s, not (%s)%s", d.Name, d.Arguments, d.Accepts, strings.Join(types, ", "), remedy)
 }

@@ -1,6 +1,8 @@
 package function
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -28,7 +30,7 @@ func TestBindRefusesUnknownNames(t *testing.T) {
 // spec: function-8
 func TestBindNamesAcceptedTypes(t *testing.T) {
 	_, err := Bind("ABS", []Argument{{Type: arrow.BinaryTypes.String}})
-	require.EqualError(t, err, "abs(x) takes a number, not (utf8)")
+	require.EqualError(t, err, "abs(x) takes a number, not (string)")
 	_, err = Bind("abs", []Argument{{Type: &arrow.Decimal128Type{Precision: 10, Scale: 2}}})
 	require.EqualError(t, err, "abs(x) takes a number, not (decimal(10, 2)): cast decimals to double first")
 	_, err = Bind("abs", nil)
@@ -109,4 +111,27 @@ func TestEveryFunctionHasACase(t *testing.T) {
 		delete(tested, s.Name)
 	}
 	require.Empty(t, tested)
+}
+
+// spec: function-7, function-8
+func TestErrorsSayWhatToWrite(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"log1p": "use ln(1 + x)", "LIST_SUM": "use array_sum", "list_avg": "use array_avg", "nvl": "use coalesce", "mod": "use x % y", "max": "use least or greatest", "array_dot": "penstock stage --sql",
+		"md5": "use hash(x, n)", "list_sort": "penstock stage --sql",
+	} {
+		_, err := Bind(name, nil)
+		require.ErrorContains(t, err, "there is no function "+name+": ")
+		require.ErrorContains(t, err, want, name)
+		require.NotContains(t, err.Error(), "did you mean")
+	}
+	for _, o := range omissions() {
+		for name := range strings.FieldsSeq(o.names) {
+			require.False(t, slices.ContainsFunc(definitions(), func(d definition) bool { return d.Name == name }), name)
+		}
+	}
+	_, err := Bind("round", []Argument{{Type: float64Type()}, {Type: int64Type()}})
+	require.EqualError(t, err, "round(x) takes a number, not (double, long): write round(x * 100) / 100 for two digits")
+	_, err = Bind("hour", []Argument{{Type: arrow.FixedWidthTypes.Date32}})
+	require.EqualError(t, err, "hour(x) takes a timestamp, not (date): cast dates to timestamp first")
 }

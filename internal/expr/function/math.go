@@ -52,8 +52,8 @@ func mathematics() []definition {
 		double("ln", "the natural logarithm; it fails unless x is positive or NaN", logarithm(log)),
 		double("log2", "the logarithm to base 2; it fails unless x is positive or NaN", logarithm(log2)),
 		double("log10", "the logarithm to base 10; it fails unless x is positive or NaN", logarithm(log10)),
-		double("sin", "the sine of an angle in radians; it fails for angles beyond 2^29", angular(math.Sin)),
-		double("cos", "the cosine of an angle in radians; it fails for angles beyond 2^29", angular(math.Cos)),
+		double("sin", "the sine of an angle in radians; it fails for angles beyond 2^29", angular(sine)),
+		double("cos", "the cosine of an angle in radians; it fails for angles beyond 2^29", angular(cosine)),
 		{
 			Signature: Signature{
 				Name: "power", Arguments: "x, y", Accepts: "two numbers", Result: "double",

@@ -39,7 +39,7 @@ func Binary(op Op, left, right arrow.DataType) (Bound, error) {
 	}
 	common := Common(left, right)
 	if common == nil || !isNumber(common) {
-		return Bound{}, fmt.Errorf("%s %s %s is not defined: operands are numbers", Name(left), op, Name(right))
+		return Bound{}, undefined(op, left, right)
 	}
 	if op == Divide {
 		common = arrow.PrimitiveTypes.Float64
@@ -54,6 +54,26 @@ func Binary(op Op, left, right arrow.DataType) (Bound, error) {
 	default:
 		return floats[float64](op, common), nil
 	}
+}
+
+// undefined returns the error for operands of other types.
+func undefined(op Op, left, right arrow.DataType) error {
+	remedy := "operands are numbers"
+	switch is := func(id arrow.Type) bool { return left.ID() == id || right.ID() == id }; {
+	case is(arrow.DECIMAL128):
+		remedy = "cast decimals to double, as in CAST(x AS double)"
+	case left.ID() == arrow.DATE32 && right.ID() == arrow.DATE32:
+		remedy = "the days from b to a are datediff('day', b, a)"
+	case is(arrow.DATE32):
+		remedy = "a date is moved by an int, as in x + 7 or x + CAST(days AS int)"
+	case is(arrow.TIMESTAMP):
+		remedy = "use unix_seconds or unix_micros, and the inverse timestamp_seconds or timestamp_micros"
+	case is(arrow.BOOL):
+		remedy = "cast conditions to int, as in CAST(x AS int)"
+	case is(arrow.STRING):
+		remedy = "operands are numbers; texts are joined by ||"
+	}
+	return fmt.Errorf("%s %s %s is not defined: %s", Name(left), op, Name(right), remedy)
 }
 
 // search returns the first row of a block, from a row on, that fails, or the number of rows.
