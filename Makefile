@@ -269,8 +269,13 @@ test-random: .venv/test/.stamp $(PENSTOCK_S3GATEWAY) ## all random cases, worlds
 test-python: build build-checked .venv/test/.stamp $(PENSTOCK_S3GATEWAY)
 	PENSTOCK_BIN=$(CHECKED) $(PYTEST) -m "not more" $(PYTHON_TESTS)
 
+# The release before this one, which some of these tests use with this one. A shallow clone does not have it.
+.PHONY: release-before
+release-before: ## the release before this one, in .bin, for tests of both
+	@tools/release_before.sh >/dev/null || [ $$? = 3 ]
+
 .PHONY: test-python-more
-test-python-more: build build-checked .venv/test/.stamp $(PENSTOCK_S3GATEWAY) ## Python tests that take long and test no basic promise: those marked "more"
+test-python-more: build build-checked release-before .venv/test/.stamp $(PENSTOCK_S3GATEWAY) ## Python tests that take long and test no basic promise: those marked "more"
 	PENSTOCK_BIN=$(CHECKED) $(PYTEST) -m more $(PYTHON_TESTS)
 
 # penstock.torch, in an environment of its own: torch and the frameworks take 6 GB. check-python

@@ -9,7 +9,8 @@ import (
 
 // Algorithm is the version of the rules by which splits are cut, ordered and assigned to lanes. It
 // must be incremented if a change of the rules would change the rows or the order of plans of a
-// released version. Cursors and tickets with another version are refused.
+// released version. Cursors and tickets with another version are refused. A release that increments
+// it must also serve the version before (docs/upgrade.md).
 const Algorithm = 1
 
 // splitRows is the target number of rows of a split.

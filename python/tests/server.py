@@ -25,9 +25,9 @@ class Server:
         address: host:port.
     """
 
-    def __init__(self, config: Path, *flags: str, listen: str = "127.0.0.1:0") -> None:
+    def __init__(self, config: Path, *flags: str, listen: str = "127.0.0.1:0", binary: Path = BINARY) -> None:
         self._log = config.with_suffix(".log")
-        self._command = [str(BINARY), "serve", "--config", str(config), "--listen", listen, *flags]
+        self._command = [str(binary), "serve", "--config", str(config), "--listen", listen, *flags]
         self._sockets: tempfile.TemporaryDirectory[str] | None = None
         if os.environ.get(MAPPED) and "--local-socket" not in flags:
             self._sockets = tempfile.TemporaryDirectory()  # whose path is short enough for a socket
