@@ -21,7 +21,7 @@ import (
 const queryMemory, freeQuery = 4, 64 << 10
 
 // DoGet implements arrowflight.FlightServer.
-func (s *service) DoGet(sealed *arrowflight.Ticket, stream arrowflight.FlightService_DoGetServer) error {
+func (s *service) DoGet(sealed *arrowflight.Ticket, stream arrowflight.FlightService_DoGetServer) (failed error) {
 	if err := s.options.Audit.Err(); err != nil {
 		return access.NotAudited(err)
 	}
@@ -42,6 +42,7 @@ func (s *service) DoGet(sealed *arrowflight.Ticket, stream arrowflight.FlightSer
 	session := s.claimSession(stream) // before it waits for a slot, since unclaimed sessions end
 	ctx, running := s.running.begin(ctx, c, content, rights.Query, wayOf(ctx, session))
 	defer s.running.end(running)
+	defer func() { running.steps.End(failed) }()
 	mix, err := admission.MixOf(ctx)
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/penstock/penstock/flight/call"
 	"github.com/penstock/penstock/flight/ticket"
+	"github.com/penstock/penstock/internal/trace"
 	"github.com/penstock/penstock/internal/waits"
 	"github.com/penstock/penstock/loader/dataset"
 )
@@ -29,7 +30,8 @@ type runningStream struct {
 	began   time.Time
 	entered time.Time // began, by the clock of ticks
 	waits   *waits.Waits
-	counted StreamTimes // the times that are in runningStreams.times; guarded by its mutex
+	counted StreamTimes  // the times that are in runningStreams.times; guarded by its mutex
+	steps   *trace.Steps // nil: no step is traced
 
 	extent atomic.Pointer[streamExtent] // nil until the stream is planned
 	sent   streamCounts
@@ -54,17 +56,18 @@ type streamCounts struct {
 // runningStreams holds the streams of a server that run or wait for a slot. It is safe for concurrent use.
 type runningStreams struct {
 	clock, ticks func() time.Time
+	tracer       *trace.Tracer // nil: nothing is traced
 
 	mu    sync.Mutex
 	all   map[*runningStream]struct{}
 	times map[string]StreamTimes // by dataset
 }
 
-func newRunningStreams(clock, ticks func() time.Time) *runningStreams {
-	return &runningStreams{clock: clock, ticks: ticks, all: map[*runningStream]struct{}{}, times: map[string]StreamTimes{}}
+func newRunningStreams(clock, ticks func() time.Time, tracer *trace.Tracer) *runningStreams {
+	return &runningStreams{clock: clock, ticks: ticks, tracer: tracer, all: map[*runningStream]struct{}{}, times: map[string]StreamTimes{}}
 }
 
-// begin adds the stream of a ticket. It returns the stream, and a context that records waits in it.
+// begin adds the stream of a ticket. It returns the stream, and a context that records waits and traced steps in it.
 func (r *runningStreams) begin(ctx context.Context, c *call.Call, of ticket.Content, query dataset.Query, way string) (context.Context, *runningStream) {
 	one := &runningStream{
 		id: fmt.Sprintf("%016x", rand.Uint64()), client: c.Client(), subject: c.Caller.Subject, //nolint:gosec // it is not a secret
@@ -73,10 +76,11 @@ func (r *runningStreams) begin(ctx context.Context, c *call.Call, of ticket.Cont
 	for _, cursor := range query.Cursor {
 		one.sent.step.Store(cursor.Step)
 	}
+	ctx = one.trace(waits.With(ctx, one.waits), r.tracer, of)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.all[one] = struct{}{}
-	return waits.With(ctx, one.waits), one
+	return ctx, one
 }
 
 // end removes a stream. It may be called more than once.

@@ -243,6 +243,7 @@ func (o *streamSender) batch(ctx context.Context, encoder *frames.Encoder, b arr
 	o.rows += rows
 	o.batches++
 	o.progress()
+	o.running.endStep(o.cursor.Step, rows, o.bytes+o.mappedBytes-wire-mapped)
 	o.options.Observer.BatchSent(o.dataset, o.job, rows, o.bytes-wire, o.mappedBytes-mapped)
 	return nil
 }

@@ -33,6 +33,7 @@ import (
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/cores"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/trace"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/plan"
@@ -160,7 +161,9 @@ type Options struct {
 	MaxDetails int          // bytes of a failure's details, as JSON; 0: failure.MaxDetails
 	Version    string       // of the program, for manifests
 	Logger     *slog.Logger // nil: no logs
-	Observer   Observer
+	// Trace traces steps of streams; nil: nothing does.
+	Trace    *trace.Tracer
+	Observer Observer
 }
 
 // Server is a Flight server with gRPC health checks on the same port. It is
@@ -245,7 +248,7 @@ func New(options Options) *Server {
 		keys: options.Keys, clock: options.Clock, ticks: options.Ticks, lifetime: options.Lifetime, renewal: options.Renewal,
 		advertise: options.Advertise, budget: options.Budget, streams: s.Streams,
 	}
-	s.began, s.running = options.Clock(), newRunningStreams(options.Clock, options.Ticks)
+	s.began, s.running = options.Clock(), newRunningStreams(options.Clock, options.Ticks, options.Trace)
 	s.inflight = frames.NewInflight(options.MaxTransit, options.Ticks)
 	s.answers = newAnswers(options.Budget, options.MaxTransit, options.Ticks)
 	s.callSlots = call.NewQueue(max(minCallSlots, callSlots*runtime.GOMAXPROCS(0)), options.PeerShare, options.Ticks, call.ManyPlans)

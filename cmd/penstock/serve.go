@@ -165,7 +165,7 @@ func (p process) serve(ctx context.Context, c *config.Config, again func() (*con
 		Renewal: c.Server.TicketRenewal, Advertise: c.Server.Advertise,
 		MaxConnections: maxConnections(c.Server.Memory), Budget: e.Budget, Cores: e.Cores,
 		MaxStreams: c.Server.Streams(), PeerShare: c.Server.MaxPeerShare, MaxTransit: c.Server.Memory / transitDivisor, Pressed: e.Budget.Pressed, Wanted: e.Budget.Wanted,
-		StallTimeout: c.Server.StallTimeout, Version: version(), Logger: log, Observer: metrics.Observer(),
+		StallTimeout: c.Server.StallTimeout, Version: version(), Logger: log, Observer: metrics.Observer(), Trace: e.Tracer,
 		TLS: entry.Handshakes(listener), Authenticate: entry.Authenticate(), Policy: allowed.InUse, Audit: entry.Audits,
 		Local: mapped.Sessions, LocalSocket: mapped.Path, Sharing: e.Sharing, ColumnSizes: e.Loader.ColumnSizes, Cache: e.CacheAdmin(),
 		History: e.Tables, Differ: e.Differ(engine.StageCalls(c.Server.Memory)), Describer: e.Describer(maxDescribed, createdBy(), unkeptLog(log)), Tables: tables, Maintenance: tables, Promoter: e.Promoter(), MaxStages: engine.StageCalls(c.Server.Memory), Config: reloader.Status(), Ready: readiness.ready,
@@ -306,6 +306,6 @@ func serveGroups() []cmdline.FlagGroup {
 		{Title: "Local disk", Flags: []string{"spool", "spool-limit", "cache-dir", "cache-disk"}},
 		{Title: "Streams", Flags: []string{"max-streams", "max-peer-share", "stall-timeout", "drain"}},
 		{Title: "Reading tables", Flags: []string{"storage-timeout", "require-checksums", "read-ahead", "read-size", "read-gap", "read-tail"}},
-		{Title: "Logs and metrics", Flags: []string{"log-level", "log-format", "audit-log", "metrics", "pprof"}},
+		{Title: "Logs and metrics", Flags: []string{"log-level", "log-format", "audit-log", "metrics", "pprof", "trace", "trace-every", "trace-headers"}},
 	}
 }

@@ -3,12 +3,14 @@ package config
 import (
 	"log/slog"
 	"maps"
+	"net"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/hostport"
 	"github.com/penstock/penstock/loader/dataset"
 )
 
@@ -83,8 +85,23 @@ type Server struct {
 	Advertise        []string
 	Metrics          string // "" is off
 	Pprof            bool
+	Trace            Collector // zero is off
+	TraceEvery       int       // the number of steps of which one is traced
+	TraceHeaders     string    // path; "" is none
 	LogLevel         slog.Level
 	LogFormat        string // "text" or "json"
+}
+
+// Collector is where traces are sent.
+type Collector struct {
+	Address string // host:port; "" is nowhere
+	TLS     bool
+}
+
+// loopback reports whether the collector is on this machine.
+func (c Collector) loopback() bool {
+	host, _, err := net.SplitHostPort(c.Address)
+	return err == nil && hostport.IsLoopback(host)
 }
 
 // AuditStderr is the value of AuditLog for an audit log on standard error.
@@ -162,11 +179,26 @@ func (s Server) contradictions(given map[string]value) []fault.Field {
 	if s.TLSCert == "" && s.TLSClientCA != "" {
 		return []fault.Field{given["tls_client_ca"].fault("clients have certificates on TLS alone, and tls_cert is not set")}
 	}
+	if fault := s.traceContradiction(given); fault != nil {
+		return fault
+	}
 	if fault := s.jwtContradiction(given); fault != nil {
 		return fault
 	}
 	if s.CacheDir != "" && s.CacheMemory == 0 {
 		return []fault.Field{given["cache_dir"].fault("columns on disk are read through those in memory, and cache_memory is 0")}
+	}
+	return nil
+}
+
+// traceContradiction returns the fault of headers of traces that have no use, or that would be sent without encryption.
+func (s Server) traceContradiction(given map[string]value) []fault.Field {
+	switch {
+	case s.TraceHeaders == "":
+	case s.Trace.Address == "":
+		return []fault.Field{given["trace_headers"].fault("the headers are sent with traces, and trace is not set")}
+	case !s.Trace.TLS && !s.Trace.loopback():
+		return []fault.Field{given["trace_headers"].fault("headers with credentials are sent to other machines with TLS alone: begin trace with https://")}
 	}
 	return nil
 }

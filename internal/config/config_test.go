@@ -112,7 +112,7 @@ func TestDefaults(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, config.Server{
 		Listen: "127.0.0.1:8815", Memory: 4 << 30, StorageTimeout: time.Minute, MaxMetadata: 256 << 20, ReadTail: 64 << 10, ReadGap: 64 << 10, ReadSize: 32 << 20, ReadAhead: 128 << 20, CacheDisk: 32 << 30, StallTimeout: 2 * time.Hour, MaxStreams: -1, MaxPeerShare: 75, ShareBatches: -1, CacheMemory: -1,
-		Drain: 10 * time.Second, TicketLifetime: 24 * time.Hour, JWTKeysMaxAge: 24 * time.Hour, TicketRenewal: 720 * time.Hour,
+		Drain: 10 * time.Second, TicketLifetime: 24 * time.Hour, JWTKeysMaxAge: 24 * time.Hour, TicketRenewal: 720 * time.Hour, TraceEvery: 100,
 		LogLevel: slog.LevelInfo, LogFormat: "text",
 	}, c.Server)
 	require.Equal(t, map[string]dataset.Catalog{"default": {Name: "default", Type: "sql", URI: "sqlite:///catalog.db", Stored: "default"}}, c.Catalogs)
@@ -206,6 +206,9 @@ func TestPrecedence(t *testing.T) {
 		"advertise":         {"grpc://a:1", "grpc://b:1", "grpc://c:1", ""},
 		"metrics":           {"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3", ""},
 		"pprof":             {"true", "false", "true", ""},
+		"trace":             {"http://a:1", "http://b:1", "https://a:1", ""},
+		"trace_every":       {"1", "2", "3", ""},
+		"trace_headers":     {"/a", "/b", "/c", ""},
 		"log_level":         {"debug", "warn", "error", ""},
 		"log_format":        {"json", "text", "json", ""},
 		"require_checksums": {"true", "false", "true", ""},
@@ -223,7 +226,7 @@ func TestPrecedence(t *testing.T) {
 	server := func(t *testing.T, name, file, env string, flags map[string]string) config.Server {
 		t.Helper()
 		// Settings that others need.
-		block := map[string]string{"metrics": "127.0.0.1:9", "tls_cert": "/cert", "tls_key": "/key", "jwt_issuer": "i", "jwt_audience": "a", "jwt_keys": "/k"}
+		block := map[string]string{"metrics": "127.0.0.1:9", "trace": "https://c:1", "tls_cert": "/cert", "tls_key": "/key", "jwt_issuer": "i", "jwt_audience": "a", "jwt_keys": "/k"}
 		if file != "" {
 			block[name] = file
 		}

@@ -243,6 +243,21 @@ func Settings() []Setting { //nolint:funlen // a table
 			set:   func(s *Server, v value) error { return onOff(&s.Pprof, v) },
 		},
 		{
+			Name: "trace", Shape: "URL",
+			Usage: "the collector that gets traces of steps, by OTLP over gRPC: http://host:port, or https://host:port with TLS (default: none)",
+			set:   func(s *Server, v value) error { return collector(&s.Trace, v) },
+		},
+		{
+			Name: "trace_every", Default: "100", Shape: "N",
+			Usage: "which steps of a stream are traced: those whose number N divides; clients that trace use the same number",
+			set:   func(s *Server, v value) error { return countFrom(&s.TraceEvery, v, 1) },
+		},
+		{
+			Name: "trace_headers", Shape: "FILE",
+			Usage: "headers of the messages to the collector, one on a line, such as authorization: Bearer TOKEN, in a file that only this user can read (default: none)",
+			set:   func(s *Server, v value) error { s.TraceHeaders = v.path(); return nil },
+		},
+		{
 			Name: "log_level", Default: "info", Shape: "LEVEL",
 			Usage: "the lowest level that is logged: debug, info, warn or error",
 			set:   func(s *Server, v value) error { return level(&s.LogLevel, v) },
@@ -290,11 +305,13 @@ func address(out *string, v value, port string) error {
 	return nil
 }
 
-// Ports that errors suggest for an address without a port: the port of the default address, and a
-// port for metrics.
+// Ports that errors suggest for an address without a port: the port of the default address, a port
+// for metrics, and a port of collectors.
 const (
 	defaultPort = "8815"
 	metricsPort = "9100"
+	// collectorPort is the port of OTLP over gRPC.
+	collectorPort = "4317"
 )
 
 // SocketScheme begins the address of a Unix socket. Its absolute path follows.
@@ -331,6 +348,30 @@ func count(out *int, v value) (err error) {
 	if *out, err = strconv.Atoi(v.text); err != nil || *out < 0 {
 		return fmt.Errorf("%q is not a number from 0 on", v.text)
 	}
+	return nil
+}
+
+func countFrom(out *int, v value, least int) error {
+	if err := count(out, v); err != nil || *out < least {
+		return fmt.Errorf("%q is not a number from %d on", v.text, least)
+	}
+	return nil
+}
+
+// collector parses the URL of a collector of traces.
+func collector(out *Collector, v value) error {
+	*out = Collector{}
+	if v.text == "" {
+		return nil
+	}
+	u, err := url.Parse(v.text)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.User != nil {
+		return fmt.Errorf("%q is not of the form http://host:port or https://host:port; credentials belong in the file of trace_headers", fault.RedactURI(v.text))
+	}
+	if _, _, err := hostport.Split(u.Host, collectorPort); err != nil {
+		return fmt.Errorf("the address of %q %w", fault.RedactURI(v.text), err)
+	}
+	*out = Collector{Address: u.Host, TLS: u.Scheme == "https"}
 	return nil
 }
 

@@ -26,6 +26,7 @@ const (
 	libJOSE        = "github.com/go-jose/go-jose/v4"
 	libLZ4         = "github.com/pierrec/lz4/v4"
 	libMurmur      = "github.com/twmb/murmur3"
+	libOTLP        = "go.opentelemetry.io"
 	libParquet     = "github.com/apache/arrow-go/v18/parquet"
 	libPostgres    = "github.com/jackc/pgx/v5"
 	libPrometheus  = "github.com/prometheus/client_golang"
@@ -62,6 +63,7 @@ func Graph() []Row {
 		{Folder: "internal/hostport"},
 
 		{Folder: "internal/waits"},
+		{Folder: "internal/trace"},
 		{Folder: "internal/budget", Imports: "waits fault invariant release"},
 		{Folder: "internal/cores", Imports: "fault invariant"},
 		{Folder: "internal/batch", Imports: "budget cores fault invariant"},
@@ -79,9 +81,9 @@ func Graph() []Row {
 		{Folder: "internal/expr/operator", Imports: "fault"},
 		{Folder: "internal/expr/function", Imports: "operator batch bucket fault"},
 		{Folder: "internal/expr", Imports: "function operator batch fault invariant"},
-		{Folder: "internal/store", Imports: "fault invariant release"},
+		{Folder: "internal/store", Imports: "fault invariant trace release"},
 		{Folder: "internal/sigv4", Imports: "fault", Outside: libAWS},
-		{Folder: "internal/store/s3", Imports: "store backoff fault release", Outside: libAWS},
+		{Folder: "internal/store/s3", Imports: "store backoff fault trace release", Outside: libAWS},
 		{Folder: "internal/parquet/thrift"},
 		{Folder: "internal/parquet/page", Imports: "thrift", Outside: libParquet + " " + libCompress},
 		{Folder: "internal/parquet/decoder", Imports: "thrift page batch fault", Outside: libParquet},
@@ -153,21 +155,21 @@ func Graph() []Row {
 		{Folder: "loader/scan/chunkcache", Imports: "batch budget"},
 		{
 			Folder:  "loader/scan",
-			Imports: "chunkcache catalog plan deletes cache store parquet batch budget cores waits expr bucket digest fault invariant release",
+			Imports: "chunkcache catalog plan deletes cache store parquet batch budget cores waits trace expr bucket digest fault invariant release",
 		},
 		{Folder: "joiner", Imports: "rule batch budget fault invariant"},
 		{Folder: "loader/shuffle", Imports: "joiner batch budget cores fault"},
 		{Folder: "joiner/spill", Imports: "joiner batch budget fault invariant"},
-		{Folder: "loader/lane", Imports: "batch budget cores fault invariant"},
+		{Folder: "loader/lane", Imports: "batch budget cores trace fault invariant"},
 		{Folder: "loader/orphans", Imports: "budget fault store"},
 		{Folder: "loader/verify", Imports: "dataset catalog resolve plan rule bucket batch drift budget fault"},
 		{
 			Folder:  "loader/buildside",
-			Imports: "joiner spill plan resolve catalog cache budget waits digest fault invariant release",
+			Imports: "joiner spill plan resolve catalog cache budget waits trace digest fault invariant release",
 		},
 		{
 			Folder:  "loader/joined",
-			Imports: "dataset catalog resolve plan lane buildside joiner rule spill expr cache batch budget digest fault",
+			Imports: "dataset catalog resolve plan lane buildside joiner rule spill expr cache batch budget trace digest fault",
 		},
 		{
 			Folder:  "loader/stream",
@@ -179,7 +181,7 @@ func Graph() []Row {
 		},
 		{Folder: "loader/statistics/entries", Imports: "loader statistics stream resolve policy partition verify catalog dataset rule stats drift batch budget fault"},
 		{Folder: "loader/staged", Imports: "loader catalog commit stage plan keyset policy dataset rule budget fault"},
-		{Folder: "loader/fanout", Imports: "loader stream lane plan dataset batch budget waits digest fault"},
+		{Folder: "loader/fanout", Imports: "loader stream lane plan dataset batch budget waits trace digest fault"},
 		{
 			Folder:  "loader/promote",
 			Imports: "loader stream datafile repoint transaction upload extend write deletes plan resolve catalog commit dataset rule budget store digest fault release",
@@ -213,12 +215,13 @@ func Graph() []Row {
 		},
 		{Folder: "flight/describe", Imports: "access call progress failure dataset decode policy statistics entries htmlpage audit budget fault"},
 		{
-			Folder: "flight", Imports: "access call changes describe progress failure limits admission ticket frames inbound local blocks loader stream dataset decode plan explain shape policy history tablediff rule batch budget cores waits backoff fault identity audit jsontext segment",
+			Folder: "flight", Imports: "access call changes describe progress failure limits admission ticket frames inbound local blocks loader stream dataset decode plan explain shape policy history tablediff rule batch budget cores waits trace backoff fault identity audit jsontext segment",
 			Outside: libArrowFlight + " " + libGRPC + " " + libProtobuf,
 		},
 
 		{Folder: "internal/config", Imports: "*", Outside: libCobra + " " + libYAML},
-		{Folder: "internal/telemetry", Imports: "*", Outside: libPrometheus},
+		{Folder: "internal/telemetry/otlp", Imports: "trace backoff budget fault", Outside: libGRPC + " " + libOTLP},
+		{Folder: "internal/telemetry", Imports: "* otlp", Outside: libPrometheus},
 		{Folder: "cmd/penstock/rowformat", Imports: "parquet batch jsontext fault"},
 		{Folder: "cmd/penstock/outfile", Imports: "fault"},
 		{Folder: "cmd/penstock/bar"},
@@ -229,7 +232,7 @@ func Graph() []Row {
 		{Folder: "cmd/penstock/duckdb", Imports: "inputs dataset spool parquet batch budget digest fault"},
 		{Folder: "cmd/penstock/watch"},
 		{Folder: "cmd/penstock/servertls", Imports: "keyfile fault"},
-		{Folder: "cmd/penstock/jwks", Imports: "backoff fault"},
+		{Folder: "cmd/penstock/jwks", Imports: "backoff hostport fault"},
 		{Folder: "cmd/penstock/webserver"},
 		{Folder: "cmd/penstock/socket", Imports: "config fault release"},
 		{Folder: "cmd/penstock/cmdline", Imports: "dataset decode fault", Outside: libCobra},
@@ -239,7 +242,7 @@ func Graph() []Row {
 		{Folder: "cmd/penstock/ui", Imports: "client flight shape history dataset decode uplot svg jsontext fault"},
 		{Folder: "cmd/penstock/proposal", Imports: "loader dataset catalog resolve fault"},
 		{Folder: "cmd/penstock/backfill", Imports: "proposal dataset decode catalog resolve rule fault"},
-		{Folder: "cmd/penstock/engine", Imports: "* config telemetry socket inputs"},
+		{Folder: "cmd/penstock/engine", Imports: "* config telemetry otlp keyfile socket inputs"},
 		{Folder: "cmd/penstock/auth", Imports: "flight ticket loader policy audit identity issuer tokens config telemetry keyfile watch servertls jwks webserver socket fault"},
 		{Folder: "cmd/penstock/complete", Imports: "client cmdline engine decode config", Outside: libCobra},
 		{Folder: "cmd/penstock/difftext", Imports: "tablediff fault"},
@@ -250,6 +253,7 @@ func Graph() []Row {
 		// them: therefore each has a star.
 		// Scenario files contain datasets as YAML, which decode takes as a node.
 		{Folder: "internal/deptest", Imports: "*", Outside: libTesting},
+		{Folder: "internal/telemetry/otlp/otlptest", Imports: "*", Outside: libGRPC + " " + libOTLP + " " + libTesting},
 		{Folder: "internal/scenario/cell", Imports: "* datasettest"},
 		{Folder: "internal/scenario", Imports: "* catalogtest datasettest cell", Outside: libTesting + " " + libYAML},
 		// It writes tables with other libraries than the product reads them with.

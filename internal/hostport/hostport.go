@@ -70,3 +70,9 @@ func isIPv6(text string) bool {
 	address, err := netip.ParseAddr(text)
 	return err == nil && address.Is6()
 }
+
+// IsLoopback reports whether a host is this machine by its name alone: localhost or a loopback address.
+func IsLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}

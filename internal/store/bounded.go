@@ -8,6 +8,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/penstock/penstock/internal/invariant"
+	"github.com/penstock/penstock/internal/trace"
 )
 
 // Bounded decorates a store with Calls, so that no call lasts longer than its context, even if
@@ -27,6 +28,7 @@ func NewBounded(under Store, calls *Calls) *Bounded {
 // Open opens a file. If the caller has stopped waiting when the file opens, the file is closed.
 func (b *Bounded) Open(ctx context.Context, location string, size int64) (Object, error) {
 	m := b.calls.of(location)
+	part := trace.Of(ctx).Begin(trace.Request)
 	out, _, err := await(ctx, b.calls, m, subject{verb: "open", location: location}, func(ctx context.Context) (Object, error) {
 		under, err := b.under.Open(ctx, location, size)
 		if err != nil {
@@ -34,7 +36,16 @@ func (b *Bounded) Open(ctx context.Context, location string, size int64) (Object
 		}
 		return &boundedObject{Object: under, calls: b.calls, opened: newOpenHandle(m, under)}, nil
 	})
+	endRequest(part, err, "open", location, 0)
 	return out, err
+}
+
+// endRequest ends the span of a call.
+func endRequest(part *trace.Part, err error, operation, location string, bytes int) {
+	if part != nil {
+		part.End(err, trace.Attribute{Key: trace.Store, Text: "files"}, trace.Attribute{Key: trace.Operation, Text: operation}, trace.FileOf(location),
+			trace.Attribute{Key: trace.Bytes, Number: int64(bytes)})
+	}
 }
 
 // boundedObject is an open file. The underlying object is closed once Close was called and all
@@ -47,9 +58,11 @@ type boundedObject struct {
 
 func (o *boundedObject) ReadAt(ctx context.Context, p *memory.Buffer, off int64) error {
 	o.opened.begin(o.Location())
+	part := trace.Of(ctx).Begin(trace.Request)
 	_, pending, err := await(ctx, o.calls, o.opened.mount, subject{verb: "read", location: o.Location()}, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, o.Object.ReadAt(ctx, p, off)
 	})
+	endRequest(part, err, "read", o.Location(), p.Len())
 	o.opened.endAfter(pending)
 	keepWhile(pending, p)
 	return err

@@ -18,6 +18,7 @@ import (
 
 // Metrics counts what a server does. It is safe for concurrent use.
 type Metrics struct {
+	version  string
 	registry *prometheus.Registry
 	ready    atomic.Bool
 	open     *prometheus.GaugeVec     // open streams, by dataset
@@ -84,6 +85,9 @@ func (m trainerMetrics) add(s flight.Stall) {
 	m.waited.WithLabelValues(of).Add(s.Waited.Seconds())
 }
 
+// Version returns the program's version.
+func (m *Metrics) Version() string { return m.version }
+
 // NewMetrics returns metrics in a new registry, which also has the metrics of the Go runtime and of
 // the process.
 func NewMetrics(version string) *Metrics {
@@ -94,6 +98,7 @@ func NewMetrics(version string) *Metrics {
 		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
 	}
 	m := &Metrics{
+		version:  version,
 		registry: prometheus.NewRegistry(),
 		open:     prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "penstock_streams_open", Help: "Streams that are open."}, []string{"dataset"}),
 		ended:    counter("penstock_streams_ended_total", "Streams that ended, by outcome: ok, cancelled, deadline or a kind of failure.", "dataset", "end"),

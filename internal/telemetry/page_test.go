@@ -26,6 +26,7 @@ import (
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/internal/store/s3"
 	"github.com/penstock/penstock/internal/telemetry"
+	"github.com/penstock/penstock/internal/telemetry/otlp"
 	"github.com/penstock/penstock/joiner"
 	"github.com/penstock/penstock/loader/catalog/pintag"
 	"github.com/penstock/penstock/loader/fanout"
@@ -66,6 +67,7 @@ func registered(t *testing.T) (names []string, table string) {
 	m.Requests()(s3.Request{Store: "s3", Operation: s3.OperationRead, Outcome: s3.OK, Bytes: 1, Again: true, Took: time.Second})
 	m.PinTags()(pintag.Look{})
 	m.Reloads()(telemetry.ReloadPartly)
+	m.Traces(func() otlp.Stats { return otlp.Stats{} })
 	o := m.Observer()
 	o.StreamBegan("d", "j")
 	o.BatchSent("d", "j", 1, 1, 1)

@@ -11,6 +11,7 @@ package waits
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
@@ -58,10 +59,13 @@ func (t Totals) Of(c Cause) time.Duration { return t[c] }
 
 // add adds the times of reading: those that a group's reader has for its streams.
 func (t *Totals) add(to, from Totals) {
-	for _, c := range []Cause{Memory, Stream, Storage} {
+	for _, c := range readerCauses() {
 		t[c] += to[c] - from[c]
 	}
 }
+
+// readerCauses returns the causes for which the readers of groups may wait.
+func readerCauses() []Cause { return []Cause{Memory, Stream, Storage} }
 
 // Waits is the waits of one stream, or of a reader that several streams share. It is safe for concurrent use. A nil *Waits
 // counts nothing.
@@ -75,7 +79,16 @@ type Waits struct {
 	before Totals // of reader, when the stream began to wait for it
 	total  Totals // up to since
 	since  time.Time
+
+	seen      Seen     // nil: nobody looks
+	followers []*Waits // those that are looked at, of the streams that wait for this reader
 }
+
+// Seen is called with a time for which a stream has waited, when the time is counted. It must not call the Waits.
+type Seen func(c Cause, begin, end time.Time)
+
+// Observe makes each time that is counted be passed to seen. It is called before the Waits are used.
+func (w *Waits) Observe(seen Seen) { w.seen = seen }
 
 // New returns the waits of a stream that waits for nothing.
 func New(clock func() time.Time) *Waits { return &Waits{clock: clock, since: clock()} }
@@ -138,25 +151,66 @@ func (w *Waits) Follow(reader *Waits) (end func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.charge()
-	w.before, _, _ = reader.Now()
+	w.before = reader.follow(w, true)
 	w.reader = reader
 	return func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.charge()
-		all, _, _ := reader.Now()
-		w.total.add(all, w.before)
+		before := w.total
+		w.total.add(reader.follow(w, false), w.before)
 		w.reader = nil
+		if w.seen != nil { // it has seen each wait of the reader
+			return
+		}
+		for _, c := range readerCauses() {
+			if took := w.total[c] - before[c]; took > 0 {
+				w.pass(c, w.since.Add(-took), w.since)
+			}
+		}
 	}
+}
+
+// follow makes the waits of a reader be passed to a follower, or no longer, and returns how long the reader has waited so far.
+func (w *Waits) follow(by *Waits, begins bool) Totals {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all, _, _ := w.now()
+	switch {
+	case by.seen == nil:
+	case begins:
+		w.followers = append(w.followers, by)
+	default:
+		w.followers = slices.DeleteFunc(w.followers, func(one *Waits) bool { return one == by })
+	}
+	return all
 }
 
 // charge counts the time since the last change. w.mu is held.
 func (w *Waits) charge() {
 	now := w.clock()
-	if c, waits := w.current(); waits {
+	if c, waits := w.current(); waits && now.After(w.since) {
 		w.total[c] += now.Sub(w.since)
+		w.show(c, now)
 	}
 	w.since = now
+}
+
+// show passes a wait that began at w.since to those that look. w.mu is held.
+func (w *Waits) show(c Cause, end time.Time) {
+	if w.seen != nil {
+		w.seen(c, w.since, end)
+	}
+	if len(w.followers) > 0 && slices.Contains(readerCauses(), c) {
+		w.pass(c, w.since, end)
+	}
+}
+
+// pass passes a wait of a reader to its followers. w.mu is held.
+func (w *Waits) pass(c Cause, begin, end time.Time) {
+	for _, one := range w.followers {
+		one.seen(c, begin, end)
+	}
 }
 
 // current returns what the stream itself waits for, if it waits. w.mu is held.
@@ -176,6 +230,11 @@ func (w *Waits) Now() (all Totals, c Cause, waiting bool) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	return w.now()
+}
+
+// now does the work of Now. w.mu is held.
+func (w *Waits) now() (all Totals, c Cause, waiting bool) {
 	w.charge()
 	all = w.total
 	c, waiting = w.current()

@@ -120,3 +120,55 @@ func TestContextsWithoutWaitsCountNothing(t *testing.T) {
 	requireTimes(t, w, "", nil)
 	require.Empty(t, waits.Cause(99).String())
 }
+
+// TestEachWaitIsSeen checks that the waits that are passed on add up to the totals, for a stream that waits itself and for readers
+// that it follows.
+//
+// spec: trace-7
+func TestEachWaitIsSeen(t *testing.T) {
+	t.Parallel()
+	c := &clock{}
+	one, two := waits.New(c.read), waits.New(c.read)
+	type seen map[waits.Cause]time.Duration
+	record := func(to seen) waits.Seen {
+		return func(cause waits.Cause, begin, end time.Time) { to[cause] += end.Sub(begin) }
+	}
+	first, second := seen{}, seen{}
+	one.Observe(record(first))
+	two.Observe(record(second))
+	reader := one.Shared()
+	ahead := reader.Shared()
+	step := func() { c.add(time.Second) }
+
+	slot := one.Begin(waits.Slot)
+	step()
+	one.Now()
+	step()
+	slot()
+	memory := reader.Begin(waits.Memory)
+	step() // for no stream
+	follow := one.Follow(reader)
+	step()
+	also := two.Follow(reader)
+	step()
+	memory()
+	nested := reader.Follow(ahead)
+	stored, rows := ahead.Begin(waits.Storage), ahead.AwaitRows()
+	step()
+	stored()
+	rows()
+	nested()
+	follow()
+	also()
+	trainer := two.Begin(waits.Trainer)
+	step()
+	trainer()
+	for w, got := range map[*waits.Waits]seen{one: first, two: second} {
+		all, _, _ := w.Now()
+		for _, cause := range waits.Causes() {
+			require.Equal(t, all.Of(cause), got[cause], cause.String())
+		}
+	}
+	require.Equal(t, seen{waits.Slot: 2 * time.Second, waits.Memory: 2 * time.Second, waits.Storage: time.Second}, first)
+	require.Equal(t, seen{waits.Memory: time.Second, waits.Storage: time.Second, waits.Trainer: time.Second}, second)
+}

@@ -7,6 +7,7 @@ import (
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/digest"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/trace"
 	"github.com/penstock/penstock/joiner"
 	"github.com/penstock/penstock/joiner/spill"
 )
@@ -80,7 +81,7 @@ func (r *Reference) buildPartition(ctx context.Context, parts *spill.Partitions)
 	if r.partition == nil {
 		r.partition = newPinned(g.pool.shared.Need(digest.Of(partitionID{group: g.need.Key(), number: b.ID})), g.input.Unkept)
 	}
-	return r.partition.need.Get(ctx, func(ctx context.Context) (buildSide, error) {
+	return r.partition.need.Get(ctx, g.recorded(func(ctx context.Context) (buildSide, error) {
 		size := parts.Size(b.ID)
 		if g.pool.fits(size) {
 			side, err := g.inMemory(budget.NoWait(ctx), parts.Input(b.ID))
@@ -89,5 +90,15 @@ func (r *Reference) buildPartition(ctx context.Context, parts *spill.Partitions)
 			}
 		}
 		return g.slice(ctx, parts.Input(b.ID), size)
-	})
+	}))
+}
+
+// recorded returns a function that calls build, and records how long it takes.
+func (g *group) recorded(build func(context.Context) (buildSide, error)) func(context.Context) (buildSide, error) {
+	return func(ctx context.Context) (buildSide, error) {
+		ctx, track := trace.Ahead(ctx, trace.Build)
+		side, err := build(ctx)
+		side.unit = track.Finish(err, trace.Attribute{Key: trace.Table, Text: g.input.Name})
+		return side, err
+	}
 }

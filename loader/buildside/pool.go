@@ -2,6 +2,7 @@ package buildside
 
 import (
 	"github.com/penstock/penstock/cache"
+	"github.com/penstock/penstock/internal/trace"
 	"github.com/penstock/penstock/joiner"
 	"github.com/penstock/penstock/joiner/spill"
 )
@@ -69,6 +70,7 @@ func (p *Pool) onDisk(bytes int64) spill.Options {
 type buildSide struct {
 	refCounted
 	size func() cache.Size
+	unit *trace.Work // how it was built; nil: it is not recorded
 }
 
 // refCounted is a reference-counted value.
@@ -81,7 +83,7 @@ type refCounted interface {
 func (b buildSide) Size() cache.Size { return b.size() }
 
 func inMemory(s *joiner.BuildSide) buildSide {
-	return buildSide{s, func() cache.Size { return cache.Size{Memory: max(1, s.Bytes())} }}
+	return buildSide{refCounted: s, size: func() cache.Size { return cache.Size{Memory: max(1, s.Bytes())} }}
 }
 
 func sliced(s *spill.Sliced) buildSide { return onDisk(s, s.Bytes()) }
@@ -91,5 +93,5 @@ func partitioned(p *spill.Partitions) buildSide {
 }
 
 func onDisk(s refCounted, bytes int64) buildSide {
-	return buildSide{s, func() cache.Size { return cache.Size{Disk: max(1, bytes)} }}
+	return buildSide{refCounted: s, size: func() cache.Size { return cache.Size{Disk: max(1, bytes)} }}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/invariant"
 	"github.com/penstock/penstock/internal/release"
+	"github.com/penstock/penstock/internal/trace"
 	"github.com/penstock/penstock/internal/waits"
 	"github.com/penstock/penstock/joiner"
 	"github.com/penstock/penstock/joiner/spill"
@@ -163,23 +164,28 @@ func (r *Reference) WaitPrefetch() bool {
 // Probeable first waits for the stream's own prefetch of the group. If it has to wait in the pool
 // after that, it waits for a build of another stream.
 func (r *Reference) Probeable(ctx context.Context) (joiner.Probeable, error) {
+	part := trace.Of(ctx).Enter(trace.Side)
 	r.WaitPrefetch()
-	return r.probeable(ctx, false)
+	out, err := r.probeable(ctx, false)
+	part.End(err, trace.Attribute{Key: trace.Table, Text: r.group.input.Name})
+	return out, err
 }
 
 // probeable does the work of Probeable, either for a prefetch or for a row that needs the build
 // side.
 func (r *Reference) probeable(ctx context.Context, prefetch bool) (joiner.Probeable, error) {
-	side, err := r.group.need.Get(ctx, func(ctx context.Context) (buildSide, error) { return r.group.build(ctx, prefetch) })
+	side, err := r.group.need.Get(ctx, r.group.recorded(func(ctx context.Context) (buildSide, error) { return r.group.build(ctx, prefetch) }))
 	if err != nil {
 		return nil, err
 	}
+	r.use(ctx, side, prefetch)
 	if parts, ok := side.refCounted.(*spill.Partitions); ok {
 		side, err = r.buildPartition(ctx, parts)
 		parts.Release() // the pool has its own reference
 		if err != nil {
 			return nil, err
 		}
+		r.use(ctx, side, prefetch)
 	}
 	if s, ok := side.refCounted.(*spill.Sliced); ok {
 		if !prefetch {
@@ -193,4 +199,11 @@ func (r *Reference) probeable(ctx context.Context, prefetch bool) (joiner.Probea
 		r.group.costs.addStrategy(whole.Strategy())
 	}
 	return whole, nil
+}
+
+// use records that a step uses a build side, which a prefetch does not.
+func (r *Reference) use(ctx context.Context, side buildSide, prefetch bool) {
+	if !prefetch {
+		trace.Of(ctx).Use(side.unit)
+	}
 }

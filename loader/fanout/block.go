@@ -7,6 +7,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 
 	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/trace"
 	"github.com/penstock/penstock/loader/stream"
 )
 
@@ -16,6 +17,8 @@ type block struct {
 	*stream.Step
 	group *readerGroup
 	spec  batchSpec
+	// readIn is the step of the stream that read the block; zero if that step is not traced.
+	readIn trace.Link
 
 	// Guarded by Sharer.mu.
 	bytes   int64 // the memory of its batch and its views

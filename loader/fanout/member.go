@@ -6,6 +6,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 
+	"github.com/penstock/penstock/internal/trace"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/lane"
@@ -233,6 +234,7 @@ func (m *groupMember) Next() bool {
 			m.leave(why)
 			continue
 		}
+		trace.Of(m.ctx).Refer(step.block.readIn)
 		if more, some := m.take(step); !more {
 			return some
 		}

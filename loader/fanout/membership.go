@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/penstock/penstock/internal/trace"
 	"github.com/penstock/penstock/internal/waits"
 )
 
@@ -33,7 +34,7 @@ func (s *Sharer) newGroup(m *groupMember) *readerGroup {
 	g.planned.Query.Reading = mayDiffer(g.planned.Query.Reading)
 	g.planned.Query.Cache = use
 	g.ctx, g.cancel = context.WithCancel(context.WithoutCancel(m.ctx))
-	g.ctx = waits.With(g.ctx, waits.Of(m.ctx).Shared())
+	g.ctx = trace.Apart(waits.With(g.ctx, waits.Of(m.ctx).Shared()))
 	g.form = m.form
 	g.decides, g.origin, g.first = !g.form.Decided(), g.tail, m.spec
 	s.groups[m.key] = append(s.groups[m.key], g)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/trace"
 	"github.com/penstock/penstock/internal/waits"
 	"github.com/penstock/penstock/loader/stream"
 )
@@ -202,6 +203,7 @@ func (s *Sharer) pull(m *groupMember, g *readerGroup, read read) (*taken, error)
 	func() {
 		defer func() { mine = s.pulled(m, g, got) }()
 		defer waits.Of(m.ctx).Follow(waits.Of(g.ctx))()
+		defer trace.Of(m.ctx).Lend(trace.Of(g.ctx))()
 		spec, err := got.open(g.ctx, m, has, need, decided)
 		got.spec, got.fixed = spec, !spec.equal(need)
 		if err == nil {
@@ -248,6 +250,7 @@ func (s *Sharer) pulled(m *groupMember, g *readerGroup, got pullResult) *taken {
 	var read *block
 	if got.step != nil {
 		read = newBlock(g, got.step, got.spec)
+		read.readIn = trace.Of(m.ctx).Here()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/trace"
 	"github.com/penstock/penstock/joiner"
 	"github.com/penstock/penstock/loader/plan"
 )
@@ -85,7 +86,7 @@ func (o *OpenRange) next() (arrow.RecordBatch, error) {
 	for {
 		o.before, o.returned, o.last = o.joined.Counts(), o.returned+o.last, 0
 		o.begin()
-		if !o.joined.Next() {
+		if !o.nextJoined() {
 			break
 		}
 		o.lane.stream.batches++
@@ -118,6 +119,20 @@ func (o *OpenRange) next() (arrow.RecordBatch, error) {
 			WithRemedy("resume with an unchanged cursor of this table and server version")
 	}
 	return nil, o.checkMinMatch(true)
+}
+
+// nextJoined joins the next batch.
+func (o *OpenRange) nextJoined() bool {
+	part := o.lane.stream.track.Enter(trace.Join)
+	more := o.joined.Next()
+	if part != nil {
+		rows := int64(0)
+		if more {
+			rows = o.joined.RecordBatch().NumRows()
+		}
+		part.End(o.joined.Err(), trace.Attribute{Key: trace.Rows, Number: rows})
+	}
+	return more
 }
 
 // begin starts to build the range's build sides at the same time as its scan, since both wait for

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/penstock/penstock/internal/trace"
 	"github.com/penstock/penstock/joiner"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
@@ -64,6 +65,7 @@ type LaneRanges struct {
 type Ranges struct {
 	Layout   *Layout
 	ctx      context.Context //nolint:containedctx // the stream's context, for prefetches, which may outlive the call that starts them
+	track    *trace.Track    // of ctx
 	joins    *Joins
 	options  Options
 	spec     *RangesSpec
@@ -85,7 +87,7 @@ func (j *Joins) Ranges(ctx context.Context, spec *RangesSpec) (*Ranges, error) {
 	wanted := slices.Concat(resolve.Leaves(spec.Outputs), p.PostJoinColumns)
 	s := &Ranges{
 		Layout: newLayout(spec, wanted),
-		ctx:    ctx, joins: j, options: j.options.caching(spec.Cache, spec.CacheReads), spec: spec, plan: p, lanes: map[int]*Lane{},
+		ctx:    ctx, track: trace.Of(ctx), joins: j, options: j.options.caching(spec.Cache, spec.CacheReads), spec: spec, plan: p, lanes: map[int]*Lane{},
 	}
 	s.training = newTrainingRows(spec, s.options, wanted)
 	for i := range p.Relation.Staging {

@@ -21,6 +21,7 @@ import (
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/cores"
+	"github.com/penstock/penstock/internal/trace"
 )
 
 // Open opens the final sequence of a range of a lane, without the rows before the position. It is
@@ -148,6 +149,7 @@ type Reader struct {
 	options Options
 	lanes   []*laneReader
 	cutter  cutter
+	track   *trace.Track // nil: nothing is recorded
 	passed  Progress     // At, Consumed and Distinct are not set: lanes and cutter have these values
 	last    rowCount     // of the batch last returned
 	pending *pendingStep // the rows of the next batch, if they were weighed; otherwise nil
@@ -163,7 +165,7 @@ type pendingStep struct {
 // New returns the stream. Nothing is opened before the first Next. ctx applies to all calls of
 // Next.
 func New(ctx context.Context, options Options) *Reader {
-	r := &Reader{options: options}
+	r := &Reader{options: options, track: trace.Of(ctx)}
 	r.SetLayout(options.Layout)
 	if options.Memory == nil {
 		r.options.Memory = batch.Default()
@@ -228,7 +230,9 @@ func (r *Reader) next(ctx context.Context) (arrow.RecordBatch, error) {
 	if given.rows == 0 {
 		return nil, nil //nolint:nilnil // the end of a stream, see batch.FromFunc
 	}
+	part := r.track.Enter(trace.Cut)
 	out, err := r.cutter.cut(ctx, given)
+	part.End(err)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 
 	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/trace"
 	"github.com/penstock/penstock/internal/waits"
 )
 
@@ -28,9 +29,10 @@ const (
 // item is a decoded batch. The zero item is the end.
 type item struct {
 	batch arrow.RecordBatch
-	bytes int64 // reserved for the batch
-	views int64 // bytes of cached columns that the batch refers to
-	file  int   // the file's index in the source
+	bytes int64       // reserved for the batch
+	views int64       // bytes of cached columns that the batch refers to
+	unit  *trace.Work // how it was decoded; nil: it is not recorded
+	file  int         // the file's index in the source
 }
 
 // prefetchQueue is the queue of decoded batches between the decoder and the consumer. It holds the
@@ -137,11 +139,21 @@ func (q *prefetchQueue) admitIf(ctx context.Context, n, decoded int64, mayGiveUp
 		if fits && q.spare(n) && q.held.Grow(n) == nil {
 			return nil
 		}
-		select {
-		case <-q.freed:
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		if err := q.awaitFreed(ctx); err != nil {
+			return err
 		}
+	}
+}
+
+// awaitFreed waits until the queue may have room.
+func (q *prefetchQueue) awaitFreed(ctx context.Context) error {
+	wait := trace.Of(ctx).Begin(trace.Wait)
+	defer wait.End(nil, trace.Attribute{Key: trace.Cause, Text: "consumer"})
+	select {
+	case <-q.freed:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/invariant"
+	"github.com/penstock/penstock/internal/trace"
 	"github.com/penstock/penstock/loader/plan"
 )
 
@@ -21,6 +22,7 @@ var _ array.RecordReader = (*Reader)(nil)
 type Reader struct {
 	ctx             context.Context //nolint:containedctx // a reader's interface has no context; it lives for one read
 	cancel          context.CancelFunc
+	decoding        context.Context //nolint:containedctx // ctx, for the decoder and the opener; set with walk
 	scanner         *Scanner
 	source          plan.Source
 	plan            *projection
@@ -107,7 +109,7 @@ func (r *Reader) Begin() {
 	if r.walk != nil || r.done || len(r.source.Files) == 0 || r.scanner.options.Ahead <= 0 || r.prepare() != nil {
 		return
 	}
-	r.walk.openAhead(r.ctx, 0)
+	r.walk.openAhead(r.decoding, 0)
 }
 
 // prepare makes the queue and the walk.
@@ -122,7 +124,9 @@ func (r *Reader) prepare() error {
 	}
 	queue.whole, queue.starting = r.source.BatchRows > 0 || r.source.Lanes > 1, r.source.Starting
 	r.queue = queue
-	r.walk = &walk{scanner: r.scanner, source: r.source, plan: r.plan, queue: queue, group: &r.group, withoutChecksum: &r.withoutChecksum}
+	ctx, track := trace.Ahead(r.ctx, trace.Decode)
+	r.decoding = ctx
+	r.walk = &walk{track: track, scanner: r.scanner, source: r.source, plan: r.plan, queue: queue, group: &r.group, withoutChecksum: &r.withoutChecksum}
 	r.group.SetLimit(2) // a decoder and an opener
 	return nil
 }
@@ -137,11 +141,16 @@ func (r *Reader) pop() (item, error) {
 	if !r.decodes {
 		r.decodes = true
 		r.group.Go(func() error {
-			r.walk.run(r.ctx)
+			r.walk.run(r.decoding)
 			return nil
 		})
 	}
-	return r.queue.pop(r.ctx)
+	it, err := r.queue.pop(r.ctx)
+	if it.unit != nil {
+		trace.Of(r.ctx).Use(it.unit)
+		it.unit = nil
+	}
+	return it, err
 }
 
 // named adds the table to an error that does not name it.

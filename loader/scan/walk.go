@@ -14,6 +14,7 @@ import (
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/release"
+	"github.com/penstock/penstock/internal/trace"
 	"github.com/penstock/penstock/internal/waits"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/plan"
@@ -30,6 +31,7 @@ type walk struct {
 	group           *errgroup.Group // runs the openers
 	pass            []int32         // indices of the rows of a batch that pass
 	withoutChecksum *atomic.Bool    // set by a page without a checksum
+	track           *trace.Track    // of the decoder and the opener; a unit is a batch. nil: nothing is recorded
 
 	file    int // index (in the source) of the file to open next
 	open    *fileReader
@@ -103,6 +105,8 @@ func (w *walk) next(ctx context.Context) (item, error) {
 		}
 		if it.batch != nil {
 			it.file = file
+			it.unit = w.track.Finish(nil, trace.Attribute{Key: trace.Table, Text: w.source.Table.Name}, trace.FileOf(w.source.Files[file].File.Location),
+				trace.Attribute{Key: trace.Rows, Number: it.batch.NumRows()}, trace.Attribute{Key: trace.Bytes, Number: it.bytes})
 			return it, nil
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/hostport"
 )
 
 // Security names the files that authenticate the server and this client. Certificates and keys are
@@ -61,8 +62,7 @@ func staysHere(target string) bool {
 		return true
 	}
 	host, _, err := net.SplitHostPort(target)
-	ip := net.ParseIP(host)
-	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
+	return err == nil && hostport.IsLoopback(host)
 }
 
 // tokenFile is the path of a file with a token.

@@ -20,6 +20,7 @@ import (
 	"github.com/penstock/penstock/internal/spool"
 	"github.com/penstock/penstock/internal/store"
 	"github.com/penstock/penstock/internal/telemetry"
+	"github.com/penstock/penstock/internal/trace"
 	"github.com/penstock/penstock/joiner"
 	"github.com/penstock/penstock/joiner/spill"
 	"github.com/penstock/penstock/loader"
@@ -56,6 +57,7 @@ type Engine struct {
 	columns columnDisk              // the disk tier of chunks
 	parts   keptParts               // of statistics
 	Cores   *cores.Cores            // decode, and assemble batches
+	Tracer  *trace.Tracer           // of a server, set by Prepare; nil: nothing is traced
 	server  config.Server           // the settings
 	memory  batch.Trimming          // allocates batches and decoded columns; it is also in pools
 	closers []func()                // functions that close the parts above, in the order of the parts' creation
@@ -196,10 +198,13 @@ func (e *Engine) Close() {
 }
 
 // Prepare prepares the engine for a server. It calls Observe, bounds the memory that one client may
-// use, and opens the cache on disk.
+// use, and opens the exporter of traces and the cache on disk.
 func (e *Engine) Prepare(ctx context.Context, s config.Server, metrics *telemetry.Metrics, log *slog.Logger) error {
 	e.Observe(metrics, log)
 	e.Budget.SetPeerShare(s.MaxPeerShare)
+	if err := e.openTraces(s, metrics, log); err != nil { //nolint:contextcheck // traces are sent until Close
+		return err
+	}
 	return e.openColumns(ctx, s, metrics, log)
 }
 

@@ -9,7 +9,6 @@ import (
 	"context"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/url"
 	"sync/atomic"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/penstock/penstock/internal/backoff"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/hostport"
 )
 
 const (
@@ -45,7 +45,7 @@ type Setter func(text []byte, asOf time.Time) error
 // loopback, because the keys decide which tokens are accepted.
 func New(at string, set Setter, clock func() time.Time, log *slog.Logger) (*Remote, error) {
 	parsed, err := url.Parse(at)
-	if err != nil || parsed.Host == "" || parsed.Scheme != "https" && (parsed.Scheme != "http" || !loopback(parsed.Hostname())) {
+	if err != nil || parsed.Host == "" || parsed.Scheme != "https" && (parsed.Scheme != "http" || !hostport.IsLoopback(parsed.Hostname())) {
 		return nil, fault.InvalidField("jwt_keys", "%q is neither a file nor an https URL", fault.RedactURI(at))
 	}
 	client := &http.Client{
@@ -55,11 +55,6 @@ func New(at string, set Setter, clock func() time.Time, log *slog.Logger) (*Remo
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return &Remote{url: at, set: set, clock: clock, log: log, client: client, wanted: make(chan struct{}, 1), pause: pause}, nil
-}
-
-func loopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // Want asks Run to refresh the keys. It does not block.

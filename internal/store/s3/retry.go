@@ -8,6 +8,7 @@ import (
 
 	"github.com/penstock/penstock/internal/backoff"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/trace"
 )
 
 const (
@@ -65,7 +66,7 @@ func (s *Store) retry(ctx context.Context, o *object, once func(context.Context,
 	var made triesMade
 	for {
 		made.made++
-		err := s.once(ctx, made.made > 1, once)
+		err := s.once(ctx, o, made.made > 1, once)
 		if err == nil {
 			return nil
 		}
@@ -84,15 +85,19 @@ func (s *Store) retry(ctx context.Context, o *object, once func(context.Context,
 }
 
 // once makes one try. It cancels a try in which no data arrives for too long.
-func (s *Store) once(ctx context.Context, again bool, do func(context.Context, *try) error) error {
+func (s *Store) once(ctx context.Context, o *object, again bool, do func(context.Context, *try) error) error {
 	inner, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	t := &try{silence: s.silence, timer: time.AfterFunc(s.silence, func() { cancel(errSilent) })}
 	defer t.timer.Stop()
-	begun := s.now()
+	begun, part := s.now(), trace.Of(ctx).Begin(trace.Request)
 	err := do(inner, t)
 	if err != nil && ctx.Err() == nil && errors.Is(context.Cause(inner), errSilent) {
 		err = errSilent
+	}
+	if part != nil {
+		part.End(err, trace.Attribute{Key: trace.Store, Text: name}, trace.Attribute{Key: trace.Operation, Text: string(t.operation)}, trace.FileOf(o.location),
+			trace.Attribute{Key: trace.Bytes, Number: t.bytes}, trace.Attribute{Key: trace.Outcome, Text: string(outcomeOf(ctx, err))})
 	}
 	if s.options.Observe != nil {
 		s.options.Observe(Request{
