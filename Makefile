@@ -103,6 +103,10 @@ wheels: .venv/wheel/.stamp ## the same for Linux and macOS, x86-64 and ARM
 image: .venv/wheel/.stamp ## an OCI image layout, in dist/image
 	$(RELEASE) image
 
+.PHONY: site
+site: .venv/site/.stamp ## the documentation as HTML files with search, in dist/site
+	GOWORK=off $(GO) run -C tools/release . -out $(CURDIR)/dist -python $(CURDIR)/.venv/site/bin/python site
+
 .PHONY: release
 release: .venv/wheel/.stamp ## all of a release, from a commit: wheels, image, chart, bill of materials, notes, checksums
 	rm -rf dist
@@ -309,7 +313,7 @@ test-docs: build .venv/demo/.stamp .venv/torch/.stamp $(PENSTOCK_S3GATEWAY) ## t
 
 # What users install, on this machine: the wheel in a new environment without Go, the image as a container has it, the chart.
 .PHONY: test-packages
-test-packages: build wheel .demo/tables/penstock.yaml ## the wheel, the image, the chart and what makes them
+test-packages: build wheel site .demo/tables/penstock.yaml ## the wheel, the image, the chart, the site and what makes them
 	$(PYTHON) tools/tour.py docs/quickstart.md --wheel dist/wheels/penstock-*.whl --section "1. Install" --section "2. Tables" --section "3. Config" --section "4. Read in Python" --commands 6
 	$(RELEASE) -platforms linux/$(shell $(GO) env GOHOSTARCH) image
 	cd tools/release && PENSTOCK_IMAGE=$(CURDIR)/dist/image PENSTOCK_WHEELS=$(CURDIR)/dist/wheels PENSTOCK_DEMO=$(CURDIR)/.demo/tables $(GO) test -vet=off -count=1 ./...
@@ -427,6 +431,7 @@ $(PENSTOCK_S3GATEWAY): $(wildcard tools/s3gateway/*)
 .venv/bench/.stamp: benchmarks/requirements.txt
 .venv/spark/.stamp: tools/worlds/requirements-spark.txt
 .venv/wheel/.stamp: # pip alone
+.venv/site/.stamp: tools/site/requirements.txt
 # Beside torch, which is too large to have twice.
 .venv/ray/.stamp: benchmarks/requirements-ray.txt .venv/torch/.stamp
 	rm -rf .venv/ray

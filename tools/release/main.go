@@ -1,6 +1,6 @@
 // Command release builds what users install, from the checkout that it is run in:
 //
-//	release [-out FOLDER] [-python PYTHON] [-platforms LIST] wheels|image|chart|all
+//	release [-out FOLDER] [-python PYTHON] [-platforms LIST] wheels|image|chart|site|all
 //
 // The same commit gives the same bytes with the same versions of Go and of the Python packages that are pinned here. It reads
 // and writes files, and runs go and pip; registries of packages are all that these need from a network.
@@ -66,10 +66,12 @@ func run(ctx context.Context, args []string) error {
 			err = c.image(ctx, platforms)
 		case "chart":
 			err = c.chart(ctx)
+		case "site":
+			err = c.site(ctx)
 		case "all":
 			err = c.all(ctx, platforms)
 		default:
-			err = fmt.Errorf("%q is none of wheels, image, chart and all", what)
+			err = fmt.Errorf("%q is none of wheels, image, chart, site and all", what)
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", what, err)

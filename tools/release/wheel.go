@@ -81,10 +81,10 @@ func (c *checkout) wheelName(p platform) string {
 	return fmt.Sprintf("penstock-%s-py3-none-%s.whl", c.version, p.wheelTag())
 }
 
-// copyPages copies the pages of documentation that git knows, but for those for contributors. A link to a file that is
-// not copied becomes text.
-func (c *checkout) copyPages(ctx context.Context, to string) error {
-	listed, err := output(ctx, c.root, "git", "ls-files", "-z", "--", "docs/*.md", ":!docs/adr", ":!docs/upstream")
+// copyPages copies the pages of documentation that git knows, but for those for contributors, and the files of other
+// folders. A link to a file that is not copied becomes text.
+func (c *checkout) copyPages(ctx context.Context, to string, others ...string) error {
+	listed, err := output(ctx, c.root, "git", slices.Concat([]string{"ls-files", "-z", "--", "docs/*.md", ":!docs/adr", ":!docs/upstream"}, others)...)
 	if err != nil {
 		return err
 	}
@@ -94,8 +94,10 @@ func (c *checkout) copyPages(ctx context.Context, to string) error {
 		if err != nil {
 			return err
 		}
-		copied := filepath.Join(to, strings.TrimPrefix(name, "docs/"))
-		if err := writeText(copied, []byte(withoutLinksOutside(name, string(text), names))); err != nil {
+		if strings.HasSuffix(name, ".md") {
+			text = []byte(withoutLinksOutside(name, string(text), names))
+		}
+		if err := writeText(filepath.Join(to, strings.TrimPrefix(name, "docs/")), text); err != nil {
 			return err
 		}
 	}
