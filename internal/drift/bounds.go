@@ -56,6 +56,8 @@ func Measurable(p *stats.Profile, m Measure) bool {
 		return p.Scale == stats.Numbers
 	case Top, Index:
 		return p.Scale == stats.Numbers || p.Scale == stats.Categories
+	case Form:
+		return p.Scale == stats.Categories && p.HasZeros // booleans have no empty texts
 	case MatchRate, Shift:
 	}
 	return false
@@ -124,7 +126,7 @@ func measured(p *stats.Profile, m Measure) (float64, bool) {
 		return p.Min, p.Values > p.NotFinite
 	case Max:
 		return p.Max, p.Values > p.NotFinite
-	case Unit, Top, Mean, Quantile, Index, MatchRate, Shift:
+	case Unit, Form, Top, Mean, Quantile, Index, MatchRate, Shift:
 	}
 	return 0, false
 }

@@ -9,6 +9,7 @@ const (
 	NotFinite Measure = "not_finite" // the share of NaN and infinite numbers; the difference
 	Zeros     Measure = "zeros"      // the share of zeros or empty texts; the difference
 	Top       Measure = "top"        // the share of a frequent value; the difference
+	Form      Measure = "form"       // the share of texts that are written in one form; the difference
 	Unit      Measure = "unit"       // the median of the sizes of numbers that are not 0; the ratio
 	Mean      Measure = "mean"       // the mean of numbers, cut at quantiles of the base; the difference in standard deviations
 	Quantile  Measure = "quantile"   // a quantile; the difference as a share of the base's spread
@@ -22,7 +23,7 @@ const (
 // Measures returns all measures of changes. If several measures of a column are over their limits, the first of them says most about
 // the cause.
 func Measures() []Measure {
-	return []Measure{MatchRate, Shift, Nulls, NotFinite, Unit, Zeros, Top, Mean, Quantile, Index}
+	return []Measure{MatchRate, Shift, Nulls, NotFinite, Unit, Zeros, Top, Form, Mean, Quantile, Index}
 }
 
 // Floors of limits: smaller changes are no alarms, however many rows there are.
@@ -48,7 +49,7 @@ type Change struct {
 	// Partition is the part of the table's rows that was compared; "" stands for all rows.
 	Partition string  `json:"partition,omitempty"`
 	Measure   Measure `json:"measure"`
-	// Of is the frequent value of the measure top, the quantile of the measure quantile, or OfMatches.
+	// Of is the frequent value of the measure top, the form of the measure form, the quantile of the measure quantile, or OfMatches.
 	Of     string   `json:"of,omitempty"`
 	Base   *float64 `json:"base,omitempty"`
 	Value  *float64 `json:"value,omitempty"`

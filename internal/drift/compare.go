@@ -10,7 +10,7 @@ import (
 )
 
 // PerProfile is the maximum number of comparisons of a profile, by which callers count those of a report.
-const PerProfile = 3 + 2*maxTop + 4
+const PerProfile = 3 + 2*maxTop + 2*maxForms + 4
 
 // maxTop is the maximum number of frequent values of each side.
 const maxTop = 10
@@ -27,6 +27,7 @@ func Compare(base, of *stats.Profile, t Test) []Change {
 		c.top()
 		c.numbers()
 	case stats.Categories:
+		c.forms()
 		c.top()
 		c.categories()
 	case stats.Times:
@@ -90,16 +91,24 @@ func portionOf(part, all int64, independent float64) portion {
 
 // share compares two shares.
 func (c *comparing) share(measure Measure, of string, base, value portion) {
+	floor := shareFloor
+	if measure == MatchRate { // as for the nulls of rows without a match
+		floor = func(x float64) float64 { return min(shareFloor(x), shareFloor(1-x)) }
+	}
+	if change, ok := c.difference(measure, of, base, value, floor); ok {
+		c.add(change)
+	}
+}
+
+// difference returns the difference of two shares; false if one side has no values.
+func (c *comparing) difference(measure Measure, of string, base, value portion, floor func(base float64) float64) (Change, bool) {
 	if base.all == 0 || value.all == 0 {
-		return
+		return Change{}, false
 	}
 	x, y := base.part/base.all, value.part/value.all
 	n, m := base.independent, value.independent
-	limit, floor := c.shareLimit(base.part*n, base.all*n, value.part*m, value.all*m), shareFloor(x)
-	if measure == MatchRate { // as for the nulls of rows without a match
-		floor = min(floor, shareFloor(1-x))
-	}
-	c.add(Change{Measure: measure, Of: of, Base: &x, Value: &y, Change: y - x, Limit: max(limit, c.floor(measure, floor))})
+	limit := c.shareLimit(base.part*n, base.all*n, value.part*m, value.all*m)
+	return Change{Measure: measure, Of: of, Base: &x, Value: &y, Change: y - x, Limit: max(limit, c.floor(measure, floor(x)))}, true
 }
 
 // count compares the shares of a part of all values.

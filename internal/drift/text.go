@@ -25,6 +25,8 @@ func (c Change) Text() string {
 			return c.shares("a frequent value is", "of the values")
 		}
 		return c.shares("the value "+c.Of+" is", "of the values")
+	case Form:
+		return c.shares("texts with "+c.Of+" are", "of all texts that are not empty")
 	case Unit:
 		return fmt.Sprintf("the median size is %s, and was %s: %s times as large%s (limit %s times)", c.number(*c.Value), c.number(*c.Base), number(c.Change), factorText(c.Change), number(c.Limit))
 	case Mean:
@@ -53,7 +55,7 @@ func (c Change) boundText() string {
 		return fmt.Sprintf("the least number is %s (limit %s)", exact(*c.Value), exact(c.Limit))
 	case Max:
 		return fmt.Sprintf("the greatest number is %s (limit %s)", exact(*c.Value), exact(c.Limit))
-	case Unit, Top, Mean, Quantile, Index, MatchRate, Shift:
+	case Unit, Form, Top, Mean, Quantile, Index, MatchRate, Shift:
 	}
 	return string(c.Measure)
 }

@@ -1,6 +1,7 @@
 package drift_test
 
 import (
+	"encoding/base64"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -22,18 +23,71 @@ import (
 	"github.com/penstock/penstock/internal/stats"
 )
 
-// world draws the values of the columns of a table: floats, except for the columns category, few, list and clock.
+// world draws the values of the columns of a table: floats, except for the columns category, few, list, clock and key.
 type world struct {
 	columns                    []string
 	shape, share, scale, nulls float64 // of the distributions
+	keys                       int     // the kind of keys
 }
 
 func newWorld(rng *rand.Rand, columns ...string) world {
-	return world{columns: columns, shape: 0.7 + 2*rng.Float64(), share: 0.02 + 0.9*rng.Float64(), scale: math.Pow(10, 8*rng.Float64()-4), nulls: 0.005 + 0.4*rng.Float64()}
+	return world{columns: columns, shape: 0.7 + 2*rng.Float64(), share: 0.02 + 0.9*rng.Float64(), scale: math.Pow(10, 8*rng.Float64()-4), nulls: 0.005 + 0.4*rng.Float64(), keys: rng.IntN(keyKinds)}
+}
+
+// keyKinds is the number of kinds of keys.
+const keyKinds = 6
+
+// key draws a key, which is hardly ever the same.
+func (w world) key(rng *rand.Rand) string {
+	n := rng.Uint64()
+	switch w.keys {
+	case 0:
+		return fmt.Sprintf("%08x-%04x-%04x-%016x", n>>32, n>>16&0xffff, n&0xffff, rng.Uint64())
+	case 1:
+		return fmt.Sprintf("user_%d", n>>(40+rng.IntN(4)))
+	case 2:
+		return fmt.Sprintf("%09d", n%1_000_000_000)
+	case 3:
+		return strconv.FormatUint(n>>20, 36)
+	case 4: // a case-sensitive code
+		return base64.RawURLEncoding.EncodeToString(binary.BigEndian.AppendUint64(nil, n))
+	default: // free texts
+		var words []string
+		for range 1 + rng.IntN(6) {
+			word := strconv.FormatUint(rng.Uint64()>>(64-5*(2+rng.IntN(6))), 36)
+			if rng.IntN(5) == 0 {
+				word = strings.ToUpper(word)
+			}
+			words = append(words, word+[]string{"", "", "", ",", ".", "!", "'s"}[rng.IntN(7)])
+		}
+		return strings.Join(words, " ")
+	}
+}
+
+// respellings are faults of keys, by the kind of keys.
+func respellings(kind int) []func(string) string {
+	all := []func(string) string{
+		strings.ToUpper,
+		func(key string) string { return key + "  " },
+		func(key string) string { return "id:" + key },
+	}
+	switch kind {
+	case 0:
+		return append(all, func(key string) string { return strings.ReplaceAll(key, "-", "") })
+	case 1:
+		return append(all, func(key string) string { return strings.TrimPrefix(key, "user_") })
+	case 2:
+		return []func(string) string{
+			func(key string) string { return strings.TrimLeft(key, "0123") },
+			func(key string) string { return key + ".0" },
+			func(key string) string { return "000" + key },
+		}
+	}
+	return all
 }
 
 // The columns of worlds.
-var names = []string{"normal", "lognormal", "pareto", "cauchy", "two", "inflated", "nullable", "few", "category", "list", "clock"}
+var names = []string{"normal", "lognormal", "pareto", "cauchy", "two", "inflated", "nullable", "few", "category", "list", "clock", "key"}
 
 // draw returns a number of a column of floats.
 func (w world) draw(column string, rng *rand.Rand) float64 {
@@ -63,10 +117,11 @@ func (w world) draw(column string, rng *rand.Rand) float64 {
 type fault struct {
 	column   string
 	from, to int
-	factor   float64 // of values
-	shift    float64 // of values
-	nulls    float64 // probability of another null
-	hours    float64 // added to times
+	factor   float64             // of values
+	shift    float64             // of values
+	nulls    float64             // probability of another null
+	hours    float64             // added to times
+	respell  func(string) string // another spelling of some keys; nil: none
 }
 
 // schemaOf returns the schema of columns.
@@ -77,7 +132,7 @@ func schemaOf(names []string) *arrow.Schema {
 		switch name {
 		case "few":
 			out[i].Type = arrow.PrimitiveTypes.Int64
-		case "category":
+		case "category", "key":
 			out[i].Type = arrow.BinaryTypes.String
 		case "list":
 			out[i].Type = arrow.ListOf(arrow.PrimitiveTypes.Float32)
@@ -103,6 +158,14 @@ func (w world) rows(rows, first int, rng *rand.Rand, bad fault) arrow.RecordBatc
 			case *array.Int64Builder:
 				f.Append(int64(10 * math.Pow(rng.Float64(), w.shape)))
 			case *array.StringBuilder:
+				if name == "key" {
+					key := w.key(rng)
+					if broken && bad.respell != nil && rng.IntN(10) < 3 {
+						key = bad.respell(key)
+					}
+					f.Append(key)
+					continue
+				}
 				f.Append(strconv.Itoa(int(3 * rng.ExpFloat64() * w.shape)))
 			case *array.TimestampBuilder:
 				hour := 24 * rng.Float64()
@@ -288,7 +351,7 @@ func TestEqualDistributionsHaveNoAlarms(t *testing.T) {
 // Of 100 pairs with a fault, at least 99 have a first alarm of the column, the partition and a measure of the fault, and no alarm of
 // another column.
 //
-// spec: stats-28, stats-31
+// spec: stats-28, stats-31, stats-34
 func TestFaultsAreFoundAndNamed(t *testing.T) {
 	const rows = 100_000
 	numbers := []string{"normal", "lognormal", "pareto", "inflated", "nullable"}
@@ -321,6 +384,12 @@ func TestFaultsAreFoundAndNamed(t *testing.T) {
 		"times in another zone in one partition": {[]string{"clock"}, func(rng *rand.Rand, _ world) fault {
 			return oneDay(rng, rows, fault{factor: 1, hours: []float64{-8, -5, -4, 5.5, 9}[rng.IntN(5)]})
 		}, drift.Shift},
+		"keys in another spelling": {[]string{"key"}, func(rng *rand.Rand, w world) fault {
+			return respelling(rng, w, fault{to: rows})
+		}, drift.Form},
+		"keys in another spelling in one partition": {[]string{"key"}, func(rng *rand.Rand, w world) fault {
+			return respelling(rng, w, oneDay(rng, rows, fault{}))
+		}, drift.Form},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var missed []string
@@ -350,6 +419,13 @@ func TestFaultsAreFoundAndNamed(t *testing.T) {
 			require.LessOrEqual(t, len(missed), int(pairs(3)/100), "%v", missed)
 		})
 	}
+}
+
+// respelling returns a fault that writes three tenths of the keys in another spelling.
+func respelling(rng *rand.Rand, w world, of fault) fault {
+	all := respellings(w.keys)
+	of.factor, of.respell = 1, all[rng.IntN(len(all))]
+	return of
 }
 
 // named reports whether the first alarms are of a column and partition, with a measure among them, and none is of another column.

@@ -75,8 +75,10 @@ func (o *Outline) Profiles(column int, name string) []*Profile {
 	return o.columns[column].profiles(name, 1, arrays)
 }
 
-// ProfileMemory returns the maximum number of bytes that the profiles of a column take.
-func (o *Outline) ProfileMemory(column int) int64 { return valuesMemory(o.sample, column) }
+// ProfileMemory returns the maximum number of bytes that the profiles of a column take, with the forms of its texts.
+func (o *Outline) ProfileMemory(column int) int64 {
+	return valuesMemory(o.sample, column) + maxForms*formMemory
+}
 
 func (c *Column) profiles(name string, independent float64, sample []arrow.Array) []*Profile {
 	one := &Profile{

@@ -190,3 +190,44 @@ func total(h *stats.Histogram) (n int64) {
 	}
 	return n
 }
+
+// A day of which three tenths of the keys are written in another form is found, and new keys are no change.
+//
+// spec: stats-24, stats-35
+func TestKeysInAnotherFormAreNamed(t *testing.T) {
+	r := stagetest.New(t, stagetest.Unlimited, nil)
+	r.Daily(t)
+	keys := func(seed uint64, of func(day, i int, key string) string) string {
+		rng := rand.New(rand.NewPCG(seed, 37))
+		var out strings.Builder
+		for day := 1; day <= 8; day++ {
+			for i := range 400 {
+				key := of(day, i, fmt.Sprintf("%08x-%08x", rng.Uint32(), rng.Uint32()))
+				fmt.Fprintf(&out, `,{"id": %d, "day": "2026-10-%02d", "country": %q}`, rng.Uint32(), day, key)
+			}
+		}
+		return "[" + out.String()[1:] + "]"
+	}
+	stage := func(rows string) string {
+		write := dataset.TableWrite{Table: stagetest.History, Mode: dataset.WriteReplace}
+		return strconv.FormatInt(r.Stage(t, write, stagetest.Schema(), rows).Snapshot, 10)
+	}
+	same := func(_, _ int, key string) string { return key }
+	base := stage(keys(1, same))
+	for _, noValues := range []bool{false, true} {
+		at := stage(keys(2, func(day, i int, key string) string {
+			if day == 7 && i%10 < 3 {
+				return strings.ToUpper(strings.ReplaceAll(key, "-", ""))
+			}
+			return key
+		}))
+		got, err := compare(t, r, statistics.Request{At: at, Columns: []string{"country"}, NoValues: noValues}, base)
+		require.NoError(t, err)
+		first := got.Against.Alarms[0]
+		require.Equal(t, "country 2026-10-07 form", strings.Join([]string{first.Column, first.Partition, string(first.Measure)}, " "))
+		require.Contains(t, first.Text, "texts with upper-case letters, digits and another length are 30% of all texts that are not empty, and were 0% (limit ")
+	}
+	got, err := compare(t, r, statistics.Request{At: stage(keys(3, same)), Columns: []string{"country"}}, base)
+	require.NoError(t, err)
+	require.Empty(t, got.Against.Alarms)
+}

@@ -155,6 +155,7 @@ func TestALimitIsBrokenInOneDay(t *testing.T) {
 		"change of NaN":     {set("price", `"NaN"`), changes, "price", "not_finite", 0.2, 0.6, "NaN and infinite numbers are 50% of the values, and were 0%"},
 		"change of zeros":   {set("kind", `""`), changes, "kind", "zeros", 0.2, 0.6, "zeros or empty texts are 50% of the values, and were 0%"},
 		"change of top":     {set("kind", `"x"`), changes, "kind", "top", 0.3, 0.6, "the value x is 50% of the values, and were 0%"},
+		"change of form":    {set("kind", `"X-1"`), changes, "kind", "form", 0.3, 0.6, "upper-case letters, digits, '-' and another length are 50% of all texts that are not empty, and were 0%"},
 		"change of unit":    {scale, changes, "price", "unit", 2, 1e6, "1000 times as large"},
 		"change of mean":    {set("price", "10"), changes, "price", "mean", 0.5, 1.5, "standard deviations"},
 		"change of psi":     {set("kind", `"x"`), changes, "kind", "psi", 0.3, 100, "the population stability index is"},
@@ -219,6 +220,7 @@ func TestLimitsThatDoNotFit(t *testing.T) {
 		{bounds("pair", "nulls", 0), fault.NotFound, `column "pair", which has limits, is neither`},
 		{bounds("kind", "max", 0), fault.Invalid, `column "kind" has the limit max, which values of type utf8 do not have`},
 		{bounds("day", "zeros", 0), fault.Invalid, `column "day" has the limit zeros`},
+		{changes("price", "form", 1), fault.Invalid, `column "price" has the limit form`},
 		{changes("kind", "mean", 1), fault.Invalid, `column "kind" has the limit mean`},
 		{changes("items", "psi", 1), fault.Invalid, `column "items" has the limit psi`},
 	} {

@@ -51,7 +51,7 @@ func readColumnLimits(d *decoder, column string, at place) dataset.ColumnLimits 
 		{name: "zeros", also: []string{"empty"}, read: bound("zeros", 0, 1)},
 		{name: "min", also: []string{"minimum"}, read: bound("min", -math.MaxFloat64, math.MaxFloat64)},
 		{name: "max", also: []string{"maximum"}, read: bound("max", -math.MaxFloat64, math.MaxFloat64)},
-		{name: "change", also: []string{"changes", "top", "unit", "mean", "quantile", "psi"}, read: func(d *decoder, at place, out *dataset.ColumnLimits) {
+		{name: "change", also: []string{"changes", "top", "form", "unit", "mean", "quantile", "psi"}, read: func(d *decoder, at place, out *dataset.ColumnLimits) {
 			object(d, at, &out.Changes, changeFields())
 			sortLimits(out.Changes)
 			limitless(d, at)
@@ -84,6 +84,7 @@ func changeFields() []field[dataset.ChangeLimits] {
 		{name: "not_finite", read: change("not_finite", 0, 1)},
 		{name: "zeros", read: change("zeros", 0, 1)},
 		{name: "top", read: change("top", 0, 1)},
+		{name: "form", read: change("form", 0, 1)},
 		{name: "unit", read: change("unit", 1, maxLimit)},
 		{name: "mean", read: change("mean", 0, maxLimit)},
 		{name: "quantile", read: change("quantile", 0, maxLimit)},
