@@ -71,6 +71,9 @@ func writeStagingEntry(b *strings.Builder, e entries.Entry, of *statistics.Compa
 		fmt.Fprintf(b, "  %d of %d training rows match (%s); %d have a null in the key, and %d match several staging rows\n",
 			m.Matched, m.Rows, percent(m.MatchRate), m.NullKeys, m.Duplicates)
 	}
+	if e.Note != "" {
+		fmt.Fprintf(b, "  %s\n", e.Note)
+	}
 	if low := lowRates(e, of); low != "" {
 		fmt.Fprintf(b, "  the lowest match rates: %s\n", low)
 	}

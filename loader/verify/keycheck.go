@@ -143,6 +143,10 @@ func (c *keyCheck) run(ctx context.Context, staging int) error {
 func (c *keyCheck) rate(ctx context.Context) error {
 	j, s := &c.join, c.staging
 	j.MinMatch, j.MatchRate = s.MinMatch, 1
+	j.Unmatched = []string{}
+	for _, k := range c.unmatched[:min(len(c.unmatched), shownKeys)] {
+		j.Unmatched = append(j.Unmatched, k.text)
+	}
 	if j.TrainingRows == 0 {
 		return nil
 	}

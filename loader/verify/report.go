@@ -59,6 +59,8 @@ type Join struct {
 	MatchRate    float64 `json:"match_rate"` // Matched / TrainingRows; 1 if there are no training rows
 	MinMatch     float64 `json:"min_match"`
 
+	Unmatched []string `json:"unmatched"` // a few keys of training rows without a match, truncated
+
 	Rows            int64 `json:"rows"`             // staging rows that pass the filter
 	NullRows        int64 `json:"null_rows"`        // part of Rows: rows with a null in the key or the time, which match nothing
 	Keys            int64 `json:"keys"`             // distinct keys

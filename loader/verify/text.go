@@ -127,6 +127,12 @@ func (j *Join) write(b *strings.Builder) {
 		fmt.Fprintf(b, " (%d with a null key)", j.NullKeys)
 	}
 	b.WriteByte('\n')
+	if len(j.Unmatched) > 0 && j.Forms == nil { // forms show such keys, too
+		b.WriteString("  training keys without a match:\n")
+		for _, key := range j.Unmatched {
+			fmt.Fprintf(b, "    %s\n", key)
+		}
+	}
 	if j.DuplicateKeys > 0 {
 		fmt.Fprintf(b, "  duplicates: %s\n", duplicatesText(j))
 		writeKeys(b, j.Duplicates)

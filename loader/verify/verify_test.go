@@ -22,6 +22,8 @@ import (
 )
 
 // TestReport compares the text for people, and the JSON for programs.
+//
+// spec: join-114
 func TestReport(t *testing.T) {
 	t.Parallel()
 	w := everything(t)

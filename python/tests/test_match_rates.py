@@ -9,8 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from lake import Lake, Row
+from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.types import LongType, StringType
 from server import BINARY, Server
 
@@ -34,17 +36,24 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[penstock.
         "key": ["id"],
         "staging": [{"table": "features.f"}],
     }
-    written: list[Row] = [{"id": key.upper() if i % 3 == 0 else key, "v": i} for i, key in enumerate(KEYS)]
     lake.write(
-        "ml.mixed",
-        {"id": StringType(), "row": LongType()},
-        ("id", 4),
-        [{"id": key, "row": 1} for key in KEYS],
+        "ml.keys", {"id": StringType(), "row": LongType()}, ("id", 4), [{"id": k, "row": 1} for k in KEYS]
     )
-    lake.write("features.mixed", {"id": StringType(), "v": LongType()}, ("id", 6), written)
-    mixed = {"training": {"table": "ml.mixed"}, "key": ["id"], "staging": [{"table": "features.mixed"}]}
+    right: list[Row] = [{"id": key, "v": i} for i, key in enumerate(KEYS)]
+    written = lake.write("features.keys", {"id": StringType(), "v": LongType()}, ("id", 6), right)
+    keys = written.table
+    keys.manage_snapshots().create_branch(written.snapshot, "candidate").commit()
+    mixed = [{"id": key.upper() if i % 3 == 0 else key, "v": i} for i, key in enumerate(KEYS)]
+    keys.overwrite(pa.Table.from_pylist(mixed, schema_to_pyarrow(keys.schema())), branch="candidate")
+    lake.catalog.engine.dispose()
+    named: dict[str, Any] = {
+        "training": {"table": "ml.keys"},
+        "key": ["id"],
+        "staging": [{"table": "features.keys"}],
+    }
+    candidate = {**named, "staging": [{"table": "features.keys", "ref": "candidate"}]}
     allowed = {**dataset, "staging": [{"table": "features.f", "min_match": 0}]}
-    config = lake.config({"d": dataset, "mixed": mixed, "allowed": allowed})
+    config = lake.config({"d": dataset, "right": named, "candidate": candidate, "allowed": allowed})
     with Server(config) as server, penstock.connect(server.address) as client:
         yield client, server, config
 
@@ -101,15 +110,16 @@ def test_report_log_cat_and_verify_say_that_ids_differ(
     )
 
 
+# spec: join-112, join-114
 def test_verify_says_that_part_of_the_keys_is_written_otherwise(
     served: tuple[penstock.Client, Server, Path],
 ) -> None:
     """A third of the staging keys are in upper case."""
-    found = served[0].verify("mixed")
+    found = served[0].verify("candidate")
     assert found.clean
     (note,) = [f for f in found.findings if f.kind == "spelling"]
     assert note.grade == "note"
-    assert note.table == "mixed"
+    assert note.table == "keys"
     assert "64 of 64 sampled training keys without a match are in staging in another spelling" in note.message
     assert "which differs in upper and lower case" in note.message
     assert found.tables[1].keys is not None
@@ -118,6 +128,46 @@ def test_verify_says_that_part_of_the_keys_is_written_otherwise(
     assert (forms["sampled"], forms["respelled"], forms["differences"]) == (64, 64, ["upper and lower case"])
     assert all(pair["staging"] == pair["training"].upper() for pair in forms["pairs"])
     assert all(pair["training"].strip('"') in KEYS for pair in forms["pairs"])
+    assert {key.strip('"') for key in found["tables"][1]["join"]["unmatched"]} <= set(KEYS)
+    assert [f for f in served[0].verify("right").findings if f.kind == "spelling"] == []
+
+
+NOTE = (
+    "64 of 64 sampled training keys without a match are in staging in another spelling, which differs in upper and lower "
+    "case; penstock verify candidate shows such keys of both tables"
+)
+
+
+# spec: join-115
+def test_stats_of_a_dataset_say_that_keys_are_written_otherwise(
+    served: tuple[penstock.Client, Server, Path], tmp_path: Path
+) -> None:
+    client, server, _ = served
+    found = client.stats("candidate", against="right", no_values=True)
+    assert found.entries["keys"].note == NOTE
+    assert found.alarms[0].measure == "match_rate"
+    assert found.alarms[0].text.startswith("rows with a match are 66.7% of the rows, and were 100% (limit ")
+    assert found.alarms[0].text.endswith("; " + NOTE)
+    page = tmp_path / "page.html"
+    found.to_html(page)
+    assert page.read_text().count(NOTE) == 2
+    assert client.stats("right").entries["keys"].note == ""
+    command = [str(BINARY), "stats", "candidate", "--uri", f"grpc://{server.address}"]
+    text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert (
+        f"  800 of 1200 training rows match (66.7%); 0 have a null in the key, and 0 match several staging rows\n  {NOTE}\n"
+        in text
+    )
+
+
+# spec: stats-24, stats-35
+def test_stats_of_a_table_name_another_form_of_keys(served: tuple[penstock.Client, Server, Path]) -> None:
+    found = served[0].stats("features.keys", at="candidate", against="main")
+    assert [(a.column, a.measure) for a in found.alarms] == [("id", "form")]
+    assert found.alarms[0].text == (
+        "texts with upper-case letters, digits, '-' and 36 characters are 33.3% of all texts that are not empty, and were 0% (limit 7.85%)"
+    )
+    assert served[0].stats("features.keys", at="main", against="main").alarms == ()
 
 
 def test_min_match_of_0_silences_the_warning(served: tuple[penstock.Client, Server, Path]) -> None:

@@ -75,7 +75,18 @@ func compare(ctx context.Context, base, of *describing) (*statistics.Comparison,
 	}
 	drift.Labels(base.result.Label, of.result.Label)
 	out.Report(append(matchRates(&base.result, &of.result), of.ofEntries(changes)...), !of.request.NoValues)
+	of.result.explain(out.Alarms)
 	return out, nil
+}
+
+// explain adds the note of each entry to the text of the first alarm of its match rate.
+func (r *Result) explain(alarms []statistics.Alarm) {
+	for _, e := range r.Entries {
+		at := slices.IndexFunc(alarms, func(a statistics.Alarm) bool { return a.Entry == e.Name && a.Measure == drift.MatchRate })
+		if at >= 0 && e.Note != "" {
+			alarms[at].Text += "; " + e.Note
+		}
+	}
 }
 
 // ofEntries completes the changes of series that are no columns: ages have seconds, and times only shifts, since the nulls of both are

@@ -95,6 +95,9 @@ type Entry struct {
 	Matches    *Matches         `json:"matches,omitempty"`
 	Partitions []PartitionMatch `json:"partitions,omitempty"`
 	Keys       *Keys            `json:"keys,omitempty"` // absent if the keys were not counted, or for a client that may not read all of the dataset
+	// Note says which command shows the keys of training rows without a match, if at least 1 % of the rows have one, and how many of these
+	// keys exist in another spelling. It names no key.
+	Note string `json:"note,omitempty"`
 	// Age is how much older the staging row is than the training row, in rows with a match. It is absent for entries without
 	// point_in_time. AgeUnit is "s" for seconds, or "" for times that are integers, whose unit is unknown.
 	Age     *stats.Summary `json:"age,omitempty"`
@@ -195,8 +198,23 @@ func (d *describing) keys(ctx context.Context) error {
 		}
 		j := found.Tables[at].Join
 		e.Keys = &Keys{Rows: j.Rows, NullRows: j.NullRows, Keys: j.Keys, DuplicateKeys: j.DuplicateKeys, SurplusRows: j.SurplusRows, OrphanKeys: j.OrphanKeys}
+		e.Note = noteOf(d.dataset.Name, j)
 	}
 	return nil
+}
+
+// noteOf returns the note of an entry of a dataset.
+func noteOf(name string, j *verify.Join) string {
+	const least = 100 // the reciprocal of 1 %
+	unmatched := j.Missing - j.NullKeys
+	if unmatched == 0 || unmatched*least < j.TrainingRows {
+		return ""
+	}
+	command := "penstock verify " + name
+	if j.Forms != nil && j.Forms.Respelled > 0 {
+		return j.Forms.Spelling() + "; " + command + " shows such keys of both tables"
+	}
+	return command + " shows keys without a match"
 }
 
 // rate returns the share of rows that match; 1 without rows.

@@ -93,7 +93,7 @@ func (a *against) setAlarms(alarms []statistics.Alarm, columns []column, summari
 			id = ""
 		}
 		a.Alarms = append(a.Alarms, alarm{
-			ID: id, Name: svg.Printable(one.Column, maxName), Partition: svg.Printable(one.Partition, maxName), Text: svg.Printable(one.Text, 2*maxName), //nolint:mnd // a sentence
+			ID: id, Name: svg.Printable(one.Column, maxName), Partition: svg.Printable(one.Partition, maxName), Text: svg.Printable(one.Text, maxText),
 		})
 	}
 	a.MoreAlarms = len(alarms) - len(a.Alarms)

@@ -21,7 +21,7 @@ type joined struct {
 type entry struct {
 	Name, Table, Rate, Matched, NullKeys, Duplicates string
 	Rows, Keys, Repeated, Orphans                    string
-	MedianAge, LateAge                               string
+	MedianAge, LateAge, Note                         string
 }
 
 // datasetSubject returns a dataset as a subject. Its columns are those of the training table, and then those of the entries, and their
@@ -89,6 +89,7 @@ func newEntry(e entries.Entry) entry {
 	if e.Promoted {
 		out.Rate = "promoted"
 	}
+	out.Note = svg.Printable(e.Note, maxText)
 	if m := e.Matches; m != nil {
 		out.Rate, out.Matched, out.NullKeys, out.Duplicates = svg.Percent(m.MatchRate), svg.Count(m.Matched), svg.Count(m.NullKeys), svg.Count(m.Duplicates)
 	}

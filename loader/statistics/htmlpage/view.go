@@ -61,6 +61,7 @@ type picture struct {
 
 const (
 	maxName    = 120 // characters of a name
+	maxText    = 480 // characters of a sentence
 	maxCell    = 32  // characters of a value in the table of columns
 	maxRemarks = 20
 	openUpTo   = 8 // columns

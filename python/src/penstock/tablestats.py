@@ -391,6 +391,8 @@ class EntryStatistics:
         duplicates: the number of training rows with several matches; None if it is unknown.
         match_rates: the match rate of each partition.
         keys: the keys of the staging table; None if they were not counted.
+        note: the command that shows the keys of training rows without a match, and how many of them exist in another
+            spelling; "" if less than 1 % of the rows have such a key.
         age: how much older the staging row is than the training row; None for entries without point_in_time.
         age_unit: the unit of `age`: "s", or "" for integers.
         columns: the columns that the entry adds, in all training rows.
@@ -406,6 +408,7 @@ class EntryStatistics:
     duplicates: int | None
     match_rates: Mapping[str, float]
     keys: EntryKeys | None
+    note: str
     age: ColumnStatistics | None
     age_unit: str
     columns: Mapping[str, ColumnStatistics]
@@ -424,6 +427,7 @@ class EntryStatistics:
                 str(one["partition"]): float(one["match_rate"]) for one in found.get("partitions") or ()
             },
             keys=None if keys is None else EntryKeys.of(keys),
+            note=str(found.get("note", "")),
             age=None if age is None else ColumnStatistics.of(age, quantiles),
             age_unit=str(found.get("age_unit", "")),
             columns=_columns(found, quantiles),
