@@ -66,7 +66,7 @@ func passing(t *testing.T, text string, rows arrow.RecordBatch) string {
 	require.NoError(t, err, text)
 	bound, err := parsed.Bind(rows.Schema())
 	require.NoError(t, err, text)
-	kept, err := bound.Evaluate(rows, nil)
+	kept, err := bound.Evaluate(rows, nil, nil)
 	require.NoError(t, err, text)
 	var out []string
 	for _, at := range kept {

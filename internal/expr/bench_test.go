@@ -48,7 +48,7 @@ func BenchmarkEvaluate(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				var err error
-				dst, err = filter.Evaluate(batch, dst)
+				dst, err = filter.Evaluate(batch, dst, nil)
 				require.NoError(b, err)
 			}
 			b.ReportMetric(float64(rows)*float64(b.N)/b.Elapsed().Seconds()/1e6, "Mrows/s")

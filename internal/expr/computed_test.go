@@ -321,7 +321,7 @@ func TestFiltersUseValues(t *testing.T) {
 		require.NoError(t, err, text)
 		f, err := e.Bind(valuesSchema())
 		require.NoError(t, err, text)
-		got, err := f.Evaluate(rows, nil)
+		got, err := f.Evaluate(rows, nil, nil)
 		require.NoError(t, err, text)
 		require.Equal(t, want, got, text)
 		require.Equal(t, f.String(), bind(t, f.String(), valuesSchema()).String())
@@ -329,7 +329,7 @@ func TestFiltersUseValues(t *testing.T) {
 		require.Subset(t, e.Columns(), f.Columns())
 	}
 	f := bind(t, "i / l > 1", valuesSchema())
-	_, err = f.Evaluate(rows, nil)
+	_, err = f.Evaluate(rows, nil, nil)
 	require.ErrorContains(t, err, "2 / 0 is a division by zero")
 	require.Equal(t, fault.Invalid, fault.KindOf(err))
 }
@@ -355,7 +355,7 @@ func TestColumnsWithoutValidityBits(t *testing.T) {
 		require.Equal(t, int64(3), got.(*array.Int64).Value(2))
 		got.Release()
 	}
-	passing, err := bind(t, "coalesce(n, 0) > 1", schema).Evaluate(rows, nil)
+	passing, err := bind(t, "coalesce(n, 0) > 1", schema).Evaluate(rows, nil, nil)
 	require.NoError(t, err)
 	require.Equal(t, []int32{1, 2}, passing)
 }

@@ -26,6 +26,8 @@ type evaluation struct {
 	chosen bool    // whether a filter is for some rows
 
 	mem    memory.Allocator       // for values that are not columns
+	room   Room                   // for the same values; nil: they are not charged
+	taken  int64                  // bytes of room
 	values map[string]*knownValue // those that were computed, by their canonical texts
 	err    error                  // the first error of a value
 }
@@ -34,28 +36,40 @@ type evaluation struct {
 // that these values take little memory. It is a multiple of 64.
 const chunkRows = 8192
 
-// chunkBytes is the maximum of the memory for these values, which is not charged to a budget.
-const chunkBytes = 16 << 20
+// chunkBytes is the maximum of the memory for these values, unless they are those of one row, which have rowBytes.
+const (
+	chunkBytes = 1 << 20
+	rowBytes   = 16 << 20
+)
+
+// Room is memory for the values that a filter computes. A budget.Reservation implements it.
+type Room interface {
+	// Grow takes bytes, and returns the error of the filter if there is no memory.
+	Grow(bytes int64) error
+	// Shrink returns bytes that were taken.
+	Shrink(bytes int64)
+}
 
 // Evaluate returns the numbers of the batch's rows that pass, in ascending order.
 // The result overwrites dst and reuses its memory. Columns are found by name; the
 // batch may have more columns, and is not modified. A column that is missing or has
-// another type than it was bound with is Internal. A value that cannot be computed is Invalid.
-func (f *Filter) Evaluate(of arrow.RecordBatch, dst []int32) ([]int32, error) {
-	return f.evaluate(of, nil, false, dst[:0])
+// another type than it was bound with is Internal. A value that cannot be computed is Invalid. Values that are computed
+// take room until Evaluate returns; with a nil room, they are not charged.
+func (f *Filter) Evaluate(of arrow.RecordBatch, dst []int32, room Room) ([]int32, error) {
+	return f.evaluate(of, nil, false, dst[:0], room)
 }
 
 // Keep is Evaluate for some rows of the batch, whose numbers ascend. Values of other rows are not
 // computed, so that they cause no errors. dst may be the same slice as rows.
-func (f *Filter) Keep(of arrow.RecordBatch, rows, dst []int32) ([]int32, error) {
-	return f.evaluate(of, rows, true, dst[:0])
+func (f *Filter) Keep(of arrow.RecordBatch, rows, dst []int32, room Room) ([]int32, error) {
+	return f.evaluate(of, rows, true, dst[:0], room)
 }
 
 // Computes reports whether the filter uses values that are not columns, so that rows may cause errors.
 func (f *Filter) Computes() bool { return f != nil && f.computes }
 
 // evaluate appends the rows that pass: of some rows, or of all.
-func (f *Filter) evaluate(of arrow.RecordBatch, some []int32, chosen bool, dst []int32) ([]int32, error) {
+func (f *Filter) evaluate(of arrow.RecordBatch, some []int32, chosen bool, dst []int32, room Room) ([]int32, error) {
 	if of.NumRows() > math.MaxInt32 {
 		return dst, fault.New(fault.Internal, "a batch of %d rows is too long to filter", of.NumRows())
 	}
@@ -82,11 +96,11 @@ func (f *Filter) evaluate(of arrow.RecordBatch, some []int32, chosen bool, dst [
 	if !f.computes {
 		return e.passing(f.root, 0, rows, dst)
 	}
-	e.mem = batch.Default()
+	e.mem, e.room = batch.Default(), room
 	for from := 0; from < rows; {
-		to := f.chunkEnd(e, from, rows)
+		to, bytes := f.chunkEnd(e, from, rows)
 		var err error
-		if dst, err = e.chunk(f.root, from, to, dst); err != nil {
+		if dst, err = e.chunk(f.root, from, to, bytes, dst); err != nil {
 			return dst[:0], err
 		}
 		from = to
@@ -94,14 +108,37 @@ func (f *Filter) evaluate(of arrow.RecordBatch, some []int32, chosen bool, dst [
 	return dst, nil
 }
 
-// chunkEnd returns the end of a chunk that begins at a row: of chunkRows rows, or of so few that their
-// values take at most chunkBytes, or of one row.
-func (f *Filter) chunkEnd(e *evaluation, from, end int) int {
+// chunkEnd returns the end of a chunk that begins at a row, and an upper bound of the bytes of its values. It has chunkRows rows,
+// or so few that their values take at most chunkBytes, or one row.
+func (f *Filter) chunkEnd(e *evaluation, from, end int) (to int, bytes int64) {
 	rows := min(chunkRows, end-from)
-	for rows > 1 && e.sizeOf(f.root, from, from+rows) > chunkBytes {
+	for {
+		bytes = e.sizeOf(f.root, from, from+rows)
+		if rows == 1 || bytes <= chunkBytes {
+			return from + rows, bytes
+		}
 		rows = (rows + 1) / 2
 	}
-	return from + rows
+}
+
+// take takes room for values, and for what the allocator adds to their buffers, until giveBack.
+func (e *evaluation) take(bytes int64) error {
+	if e.room == nil {
+		return nil
+	}
+	bytes += bytes / 4 //nolint:mnd // see batch.AllocatedSize
+	if err := e.room.Grow(bytes); err != nil {
+		return err
+	}
+	e.taken += bytes
+	return nil
+}
+
+func (e *evaluation) giveBack() {
+	if e.taken > 0 {
+		e.room.Shrink(e.taken)
+		e.taken = 0
+	}
 }
 
 // sizeOf returns an upper bound of the bytes that the values of a rule take for rows from begin to end.
@@ -141,7 +178,7 @@ func (e *evaluation) passing(root rule, begin, end int, dst []int32) ([]int32, e
 	return dst, e.err
 }
 
-// keepOne keeps the only row if each term of AND is TRUE. It fails if a term takes more than chunkBytes,
+// keepOne keeps the only row if each term of AND is TRUE. It fails if a term takes more than rowBytes,
 // unless an earlier one drops the row: a client may send a term about rows that the terms of a policy
 // hide, and must not learn their size.
 func (e *evaluation) keepOne(root rule, set []uint64) {
@@ -153,22 +190,32 @@ func (e *evaluation) keepOne(root rule, set []uint64) {
 		if set[0] == 0 || e.err != nil {
 			return
 		}
-		if bytes := e.sizeOf(t, 0, 1); bytes > chunkBytes {
+		bytes := e.sizeOf(t, 0, 1)
+		if bytes > rowBytes {
 			e.err = fault.New(fault.Exhausted, "the values of the condition %s may take %s for one row, more than %s",
-				shorten(t.text()), fault.Size(bytes), fault.Size(chunkBytes)).WithRemedy("shorten the texts before, as in left(x, 1000)")
+				shorten(t.text()), fault.Size(bytes), fault.Size(rowBytes)).WithRemedy("shorten the texts before, as in left(x, 1000)")
+			return
+		}
+		if e.err = e.take(bytes); e.err != nil {
 			return
 		}
 		t.keep(e, set)
 	}
 }
 
-// chunk appends the rows from begin to end that pass.
-func (e *evaluation) chunk(root rule, begin, end int, dst []int32) ([]int32, error) {
+// chunk appends the rows from begin to end that pass. Their values take at most a number of bytes.
+func (e *evaluation) chunk(root rule, begin, end int, bytes int64, dst []int32) ([]int32, error) {
+	if end-begin > 1 { // otherwise keepOne takes the memory of each term
+		if err := e.take(bytes); err != nil {
+			return dst, err
+		}
+	}
 	whole := e.arrays
 	e.arrays = e.views(begin, end)
 	dst, err := e.passing(root, begin, end, dst)
 	releaseAll(e.arrays)
 	e.forget()
+	e.giveBack()
 	e.arrays = whole
 	return dst, err
 }
@@ -208,7 +255,7 @@ func view(a arrow.Array, begin, end int) arrow.Array {
 func (e *evaluation) end() {
 	e.forget()
 	clear(e.arrays)
-	e.err, e.mem, e.some = nil, nil, nil
+	e.err, e.mem, e.room, e.some = nil, nil, nil, nil
 }
 
 // all returns a bitmap of all rows.

@@ -73,7 +73,7 @@ func TestThreeValuedLogic(t *testing.T) {
 		"a AND (b OR b IS NULL)":            {0, 2},
 		"(a OR b) AND (NOT a OR b IS NULL)": {2, 3},
 	} {
-		got, err := bind(t, text, schema).Evaluate(batch, nil)
+		got, err := bind(t, text, schema).Evaluate(batch, nil, nil)
 		require.NoError(t, err)
 		require.Equal(t, want, append([]int32{}, got...), text)
 	}
@@ -130,7 +130,7 @@ func TestEvaluateTypes(t *testing.T) {
 		batch := array.NewRecordBatch(schema, []arrow.Array{a}, int64(a.Len()))
 		a.Release()
 		for text, want := range c.want {
-			got, err := bind(t, text, schema).Evaluate(batch, nil)
+			got, err := bind(t, text, schema).Evaluate(batch, nil, nil)
 			require.NoError(t, err)
 			require.Equal(t, want, append([]int32{}, got...), text)
 		}
@@ -174,7 +174,7 @@ func TestNaNIsGreatestAndEqualToItself(t *testing.T) {
 		"f <= g":                 {0, 1, 2, 3, 5, 6},
 		"f BETWEEN -1 AND 1e400": {1, 2, 3, 4},
 	} {
-		got, err := bind(t, text, schema).Evaluate(batch, nil)
+		got, err := bind(t, text, schema).Evaluate(batch, nil, nil)
 		require.NoError(t, err)
 		require.Equal(t, want, append([]int32{}, got...), text)
 	}
@@ -194,19 +194,19 @@ func TestEvaluateReusesMemoryAndColumnsByName(t *testing.T) {
 	batch := batchOf(t, memory.DefaultAllocator, other, `[{"s": "a", "i": 2}, {"s": "x", "i": 3}, {"s": "b", "i": 1}, {"s": "c", "i": 4}]`)
 	defer batch.Release()
 	dst := []int32{9, 9, 9, 9}
-	got, err := f.Evaluate(batch, dst)
+	got, err := f.Evaluate(batch, dst, nil)
 	require.NoError(t, err)
 	require.Equal(t, []int32{0, 3}, got)
 	require.Same(t, &dst[0], &got[0])
 
 	empty := batch.NewSlice(1, 1)
 	defer empty.Release()
-	got, err = f.Evaluate(empty, got)
+	got, err = f.Evaluate(empty, got, nil)
 	require.NoError(t, err)
 	require.Empty(t, got)
 
 	var all *Filter
-	got, err = all.Evaluate(batch, got)
+	got, err = all.Evaluate(batch, got, nil)
 	require.NoError(t, err)
 	require.Equal(t, []int32{0, 1, 2, 3}, got)
 }
@@ -222,7 +222,7 @@ func TestEvaluateRefusesMissingColumnsAndOtherTypes(t *testing.T) {
 		}, nil),
 	} {
 		batch := batchOf(t, memory.DefaultAllocator, other, `[{}]`)
-		_, err := f.Evaluate(batch, nil)
+		_, err := f.Evaluate(batch, nil, nil)
 		require.Equal(t, fault.Internal, fault.KindOf(err), name)
 		require.ErrorContains(t, err, `"i"`, name)
 		batch.Release()
@@ -246,7 +246,7 @@ func TestFiltersAreSafeForConcurrentUse(t *testing.T) {
 			var dst []int32
 			for range 50 {
 				var err error
-				dst, err = f.Evaluate(slice, dst)
+				dst, err = f.Evaluate(slice, dst, nil)
 				if err != nil || len(dst) != 133 {
 					t.Errorf("%d rows, %v", len(dst), err)
 				}

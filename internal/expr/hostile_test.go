@@ -94,13 +94,13 @@ func TestFiltersTakeLittleMemory(t *testing.T) {
 	batch := b.NewRecordBatch()
 	defer batch.Release()
 	long := strings.Repeat("a", 20_000)
-	pass, err := bind(t, "length(replace(s, 'a', '"+long+"')) > 20003 AND n % 2 = 0", schema).Evaluate(batch, nil)
+	pass, err := bind(t, "length(replace(s, 'a', '"+long+"')) > 20003 AND n % 2 = 0", schema).Evaluate(batch, nil, nil)
 	require.NoError(t, err)
 	require.Len(t, pass, 1000)
 	require.Equal(t, int32(1000), pass[0])
 	require.Equal(t, int32(rows-2), pass[len(pass)-1])
 
-	_, err = bind(t, "length(replace(replace(s, 'a', '"+long+"'), 'a', '"+long+"')) > 1", schema).Evaluate(batch, nil)
+	_, err = bind(t, "length(replace(replace(s, 'a', '"+long+"'), 'a', '"+long+"')) > 1", schema).Evaluate(batch, nil, nil)
 	require.Equal(t, fault.Exhausted, fault.KindOf(err))
 	require.ErrorContains(t, err, "for one row, more than 16.0 MiB")
 	require.NotEmpty(t, fault.As(err).Remedy)
@@ -115,24 +115,24 @@ func TestFiltersComputeNothingForRowsThatAreDropped(t *testing.T) {
 	defer rows.Release()
 	long := "length(replace(s, 'a', '" + strings.Repeat("a", 5000) + "')) > 0"
 	for _, hides := range []string{"n > 0", "n + 0 > 0"} {
-		pass, err := All(bind(t, hides, schema), bind(t, long, schema)).Evaluate(rows, nil)
+		pass, err := All(bind(t, hides, schema), bind(t, long, schema)).Evaluate(rows, nil, nil)
 		require.NoError(t, err, hides)
 		require.Equal(t, []int32{0, 2}, pass)
-		pass, err = All(bind(t, hides, schema), bind(t, "1 / n >= 0", schema)).Evaluate(rows, nil)
+		pass, err = All(bind(t, hides, schema), bind(t, "1 / n >= 0", schema)).Evaluate(rows, nil, nil)
 		require.NoError(t, err, hides)
 		require.Equal(t, []int32{0, 2}, pass)
 	}
-	_, err := All(bind(t, long, schema), bind(t, "n + 0 > 0", schema)).Evaluate(rows, nil)
+	_, err := All(bind(t, long, schema), bind(t, "n + 0 > 0", schema)).Evaluate(rows, nil, nil)
 	require.Equal(t, fault.Exhausted, fault.KindOf(err))
 
 	some := []int32{0, 2}
-	pass, err := bind(t, "1 / n >= 1", schema).Keep(rows, some, some)
+	pass, err := bind(t, "1 / n >= 1", schema).Keep(rows, some, some, nil)
 	require.NoError(t, err)
 	require.Equal(t, []int32{0}, pass)
-	pass, err = bind(t, "n >= 0", schema).Keep(rows, []int32{1}, nil)
+	pass, err = bind(t, "n >= 0", schema).Keep(rows, []int32{1}, nil, nil)
 	require.NoError(t, err)
 	require.Equal(t, []int32{1}, pass)
-	pass, err = (*Filter)(nil).Keep(rows, []int32{1, 2}, nil)
+	pass, err = (*Filter)(nil).Keep(rows, []int32{1, 2}, nil, nil)
 	require.NoError(t, err)
 	require.Equal(t, []int32{1, 2}, pass)
 }

@@ -305,10 +305,10 @@ func TestRandomFiltersAgainstOracle(t *testing.T) {
 			parts, err := e.BindConjuncts(everyType())
 			require.NoError(t, err, text)
 			require.Equal(t, f.String(), All(parts...).String(), text)
-			again, err := All(All(parts...), f).Evaluate(batch, nil)
+			again, err := All(All(parts...), f).Evaluate(batch, nil, nil)
 			require.NoError(t, err)
 			require.ElementsMatch(t, want, again, "filters share what they are made of: %s", text)
-			dst, err = f.Evaluate(batch, dst)
+			dst, err = f.Evaluate(batch, dst, nil)
 			require.NoError(t, err)
 			require.Equal(t, want, append([]int32{}, dst...), "seed %d: %s\nbound: %s", seed, text, f)
 
@@ -324,7 +324,7 @@ func TestRandomFiltersAgainstOracle(t *testing.T) {
 			}
 			held := f.MayHold(func(name string, values []Value) bool {
 				c := bind(t, quoteName(name)+" IS NULL", everyType()).root.(*null).column
-				rows, err := newFilter(newLeaf(c, test{op: eq, members: len(values) > 1}, values)).Evaluate(batch, nil)
+				rows, err := newFilter(newLeaf(c, test{op: eq, members: len(values) > 1}, values)).Evaluate(batch, nil, nil)
 				require.NoError(t, err)
 				return len(rows) > 0
 			})

@@ -223,10 +223,10 @@ func (r *reader) read(file plan.FileRange, from, to int64) (arrow.RecordBatch, e
 	}
 	if r.source.Filter != nil || r.source.Sample != nil || deleted != nil {
 		var err error
-		if keep, err = r.source.Filter.Evaluate(rows, nil); err != nil {
+		if keep, err = r.source.Filter.Evaluate(rows, nil, nil); err != nil {
 			return nil, err
 		}
-		if keep, err = r.source.Sample.Keep(keep, rows, keep, location, from); err != nil {
+		if keep, err = r.source.Sample.Keep(keep, rows, keep, location, from, nil); err != nil {
 			return nil, err
 		}
 		keep = slices.DeleteFunc(keep, func(row int32) bool { return deleted != nil && deleted[from+int64(row)] })

@@ -169,7 +169,7 @@ func (o *OpenRange) final() (arrow.RecordBatch, error) {
 		b.Retain()
 		return b, nil
 	}
-	return o.lane.stream.postJoin.keep(b)
+	return o.lane.stream.postJoin.keep(o.lane.stream.ctx, b)
 }
 
 // release closes the range, whether or not it was read to its end.

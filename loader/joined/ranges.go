@@ -115,6 +115,7 @@ func (j *Joins) Ranges(ctx context.Context, spec *RangesSpec) (*Ranges, error) {
 	if p.PostJoin != nil {
 		s.postJoin = &postJoin{
 			filter: p.PostJoin, schema: resolve.Schema(p.PostJoinColumns), columns: s.Layout.locate(p.PostJoinColumns, s.staging), memory: s.options.Memory,
+			budget: s.options.Budget,
 		}
 	}
 	return s, nil

@@ -47,8 +47,8 @@ func (s *Sample) Computes() bool { return s != nil && s.Where.Computes() }
 // dst. The batch has rows of one file, from row number first on; location is the file's OrderedAs.
 // It must have the columns that Reads names, and may have other columns. pass contains the
 // ascending indices of the rows to consider; dst may be the same slice as pass. A nil sample keeps
-// all of these rows.
-func (s *Sample) Keep(dst []int32, rows arrow.RecordBatch, pass []int32, location string, first int64) ([]int32, error) {
+// all of these rows. Values that are computed take room; see expr.Filter.
+func (s *Sample) Keep(dst []int32, rows arrow.RecordBatch, pass []int32, location string, first int64, room expr.Room) ([]int32, error) { //nolint:revive // rows of a batch, where they are in a file, and memory
 	if s == nil {
 		return append(dst[:0], pass...), nil
 	}
@@ -56,7 +56,7 @@ func (s *Sample) Keep(dst []int32, rows arrow.RecordBatch, pass []int32, locatio
 	if err != nil || s.Rate >= 1 {
 		return dst, err
 	}
-	where, err := s.Where.Keep(rows, dst, nil)
+	where, err := s.Where.Keep(rows, dst, nil, room)
 	if err != nil {
 		return dst, err
 	}

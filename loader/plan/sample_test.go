@@ -58,7 +58,7 @@ func inBatches(t *testing.T, s *plan.Sample, rows arrow.RecordBatch, size int, l
 	for from := 0; from < int(rows.NumRows()); from += size {
 		b := rows.NewSlice(int64(from), min(rows.NumRows(), int64(from+size)))
 		pass = append(pass[:0], whole(int(b.NumRows()))...)
-		got, err := s.Keep(pass, b, pass, location, int64(from))
+		got, err := s.Keep(pass, b, pass, location, int64(from), nil)
 		require.NoError(t, err)
 		for _, row := range got {
 			kept = append(kept, int32(from)+row)
@@ -87,10 +87,10 @@ func TestSampleOfHashSpaceIsBuckets(t *testing.T) {
 		require.Equal(t, want, inBatches(t, s, rows, size, "a"))
 		require.Equal(t, other, inBatches(t, rest, rows, size, "b"))
 	}
-	got, err := s.Keep(nil, rows, want[:2], "a", 0)
+	got, err := s.Keep(nil, rows, want[:2], "a", 0, nil)
 	require.NoError(t, err)
 	require.Equal(t, want[:2], got)
-	got, err = s.Keep(nil, rows, other, "a", 0)
+	got, err = s.Keep(nil, rows, other, "a", 0, nil)
 	require.NoError(t, err)
 	require.Empty(t, got)
 }
@@ -148,7 +148,7 @@ func TestSampleRate(t *testing.T) {
 	for i := int32(0); i < n; i += 3 {
 		few = append(few, i)
 	}
-	got, err := s.Keep(nil, rows, few, "file:///a", 0)
+	got, err := s.Keep(nil, rows, few, "file:///a", 0, nil)
 	require.NoError(t, err)
 	want := []int32{}
 	for _, row := range few {
@@ -163,9 +163,9 @@ func TestSampleThatIsNilOrLacksAColumn(t *testing.T) {
 	rows := sampled(t, 10)
 	var none *plan.Sample
 	require.Nil(t, none.Reads())
-	got, err := none.Keep(nil, rows, []int32{2, 3}, "", 0)
+	got, err := none.Keep(nil, rows, []int32{2, 3}, "", 0, nil)
 	require.NoError(t, err)
 	require.Equal(t, []int32{2, 3}, got)
-	_, err = (&plan.Sample{Columns: []string{"gone"}, To: 1, Rate: 1}).Keep(nil, rows, whole(10), "", 0)
+	_, err = (&plan.Sample{Columns: []string{"gone"}, To: 1, Rate: 1}).Keep(nil, rows, whole(10), "", 0, nil)
 	require.Equal(t, fault.Internal, fault.KindOf(err))
 }

@@ -270,3 +270,15 @@ func (q *prefetchQueue) drain() {
 	}
 	q.waiting, q.bytes = nil, 0
 }
+
+// computing reserves the memory of values that filters compute. It implements expr.Room.
+type computing struct {
+	ctx   context.Context //nolint:containedctx // of the call that filters a batch
+	queue *prefetchQueue
+}
+
+// Grow implements expr.Room.
+func (c computing) Grow(bytes int64) error { return c.queue.admitOrGiveUp(c.ctx, bytes, 0) }
+
+// Shrink implements expr.Room.
+func (c computing) Shrink(bytes int64) { c.queue.release(bytes) }

@@ -45,7 +45,7 @@ func TestSampleIsTheSameHoweverFilesAreRead(t *testing.T) {
 				for at := range all {
 					all[at] = int32(at)
 				}
-				keep, err := s.Keep(nil, rows, all, f.Location, 0)
+				keep, err := s.Keep(nil, rows, all, f.Location, 0, nil)
 				require.NoError(t, err)
 				for _, at := range keep {
 					kept[rows.Column(0).(*array.Int64).Value(int(at))] = true

@@ -209,10 +209,10 @@ func (w *walk) decode(ctx context.Context) (item, error) {
 		return item{}, nil
 	}
 	rows := b.NumRows()
-	out, err := w.choose(b, w.open)
+	out, err := w.choose(ctx, b, w.open)
 	b.Release()
 	if err != nil {
-		return item{}, err
+		return item{}, w.undo(err, admitted)
 	}
 	if out != nil && w.drops() && int64(len(w.pass)) < rows {
 		var both int64
@@ -286,7 +286,7 @@ func (w *walk) drops() bool {
 // choose returns a batch of a file with the requested columns, and sets pass to the indices
 // of the rows that are not deleted, pass the filter and are in the sample. It returns nil if
 // there are none.
-func (w *walk) choose(b arrow.RecordBatch, of *fileReader) (arrow.RecordBatch, error) {
+func (w *walk) choose(ctx context.Context, b arrow.RecordBatch, of *fileReader) (arrow.RecordBatch, error) {
 	columns := make([]arrow.Array, len(w.plan.from), len(w.plan.from)+1)
 	for i, at := range w.plan.from {
 		columns[i] = b.Column(at)
@@ -300,7 +300,7 @@ func (w *walk) choose(b arrow.RecordBatch, of *fileReader) (arrow.RecordBatch, e
 	if !w.drops() {
 		return out, nil
 	}
-	if err := w.keep(b, of); err != nil || len(w.pass) == 0 {
+	if err := w.keep(ctx, b, of); err != nil || len(w.pass) == 0 {
 		out.Release()
 		return nil, err
 	}
@@ -309,7 +309,8 @@ func (w *walk) choose(b arrow.RecordBatch, of *fileReader) (arrow.RecordBatch, e
 
 // keep sets pass to the indices of the rows of a batch that are not dropped. Deletes usually come last,
 // since they cost most; they come first if conditions are computed, which deleted rows must not fail.
-func (w *walk) keep(b arrow.RecordBatch, of *fileReader) (err error) {
+func (w *walk) keep(ctx context.Context, b arrow.RecordBatch, of *fileReader) (err error) {
+	room := computing{ctx, w.queue}
 	deletesFirst := w.source.Filter.Computes() || w.source.Sample.Computes()
 	deletes := func() error {
 		if of.deleted == nil {
@@ -326,13 +327,13 @@ func (w *walk) keep(b arrow.RecordBatch, of *fileReader) (err error) {
 			w.pass = append(w.pass, row)
 		}
 		if err = deletes(); err == nil {
-			w.pass, err = w.source.Filter.Keep(b, w.pass, w.pass)
+			w.pass, err = w.source.Filter.Keep(b, w.pass, w.pass, room)
 		}
 	} else {
-		w.pass, err = w.source.Filter.Evaluate(b, w.pass)
+		w.pass, err = w.source.Filter.Evaluate(b, w.pass, room)
 	}
 	if err == nil {
-		w.pass, err = w.source.Sample.Keep(w.pass, b, w.pass, of.want.File.OrderedAs(), of.first)
+		w.pass, err = w.source.Sample.Keep(w.pass, b, w.pass, of.want.File.OrderedAs(), of.first, room)
 	}
 	if err == nil && !deletesFirst {
 		err = deletes()

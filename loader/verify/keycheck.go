@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 
+	"github.com/apache/arrow-go/v18/arrow"
+
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/plan"
@@ -210,4 +212,14 @@ func (c *keyCheck) source(file int, from, to int64) plan.Source {
 	return plan.Source{
 		Table: c.staging.Pinned, Planned: c.listed, Files: []plan.FileRange{{File: c.files[file], From: from, To: to}},
 	}
+}
+
+// counted returns the rows of a staging batch that pass the table's filter. It reuses the memory of dst.
+func (c *keyCheck) counted(rows arrow.RecordBatch, dst []int32) ([]int32, error) {
+	held, err := c.options.Budget.Reserve("the filter of staging table "+c.staging.Name, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer held.Release()
+	return c.staging.Rows.Evaluate(rows, dst, held)
 }

@@ -58,7 +58,7 @@ func (p *pass) readFile(ctx context.Context, file int) error {
 				return err
 			}
 		}
-		if counted, err = c.staging.Rows.Evaluate(rows, counted); err != nil {
+		if counted, err = c.counted(rows, counted); err != nil {
 			return err
 		}
 		p.keys.load(rows, c.columns.stagingKey)

@@ -66,7 +66,7 @@ func (c *keyCheck) seek(ctx context.Context, file int, sought *soughtKeys, stagi
 	var hasher keyHasher
 	var digests keyDigester
 	_, err := c.read(ctx, c.staging.Name, c.source(file, 0, c.files[file].Rows), columns, func(rows arrow.RecordBatch, _ int64) (err error) {
-		if counted, err = c.staging.Rows.Evaluate(rows, counted); err != nil {
+		if counted, err = c.counted(rows, counted); err != nil {
 			return err
 		}
 		digests.load(rows, c.columns.stagingKey)
