@@ -1,13 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -17,6 +21,7 @@ import (
 	"github.com/penstock/penstock/internal/config"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/fitted"
+	"github.com/penstock/penstock/internal/jsontext"
 	"github.com/penstock/penstock/loader/dataset"
 )
 
@@ -52,7 +57,17 @@ func fitCommand(p process) *cobra.Command {
 		}
 		f := fitting{of: args[0], filter: *where, lists: lists}
 		g := p.readingProgress("fit", args[0])
-		err = g.end(p.withConfig(c.Context(), *file, nil, func(ctx context.Context, _ *config.Config, e *engine.Engine) error {
+		path, err := p.configFile(*file)
+		if err != nil {
+			return err
+		}
+		conf, err := p.loadToFit(path, args[0])
+		if err != nil {
+			return err
+		}
+		ctx, stop := interruptible(c.Context())
+		defer stop()
+		err = g.end(withEngine(ctx, conf, nil, func(ctx context.Context, _ *config.Config, e *engine.Engine) error {
 			ctx, entered := e.Budget.Enter(ctx, "fit")
 			defer entered.Release()
 			return f.fit(ctx, e, g)
@@ -68,10 +83,25 @@ func fitCommand(p process) *cobra.Command {
 			return err
 		}
 		digest := fitted.Digest(content)
-		text := fmt.Sprintf("%s of %s\ndigest %s\n", fault.Count(len(f.out.Lists), "list"), rowsText(f.out.Rows), digest)
+		text := fmt.Sprintf("%s of %s\ndigest %s\n%s", fault.Count(len(f.out.Lists), "list"), rowsText(f.out.Rows), digest, f.fields(conf.Dir(), *output, digest))
 		return p.printResult(*asJSON, map[string]any{"digest": digest, "rows": f.out.Rows, "lists": len(f.out.Lists)}, text)
 	}
 	return c
+}
+
+// loadToFit reads a config file without the fitted lists of other datasets than the given one: they are not
+// needed, and their files may be those to write.
+func (e environment) loadToFit(path, of string) (*config.Config, error) {
+	c, err := e.load(path, nil)
+	if err != nil {
+		return nil, err
+	}
+	for i, d := range c.Datasets {
+		if d.Name != of {
+			c.Datasets[i].Fitted = nil
+		}
+	}
+	return c, nil
 }
 
 // fitLists returns the lists that flags such as price=16 name.
@@ -81,8 +111,8 @@ func fitLists(quantiles, vocabularies []string, minCount int64) ([]fitted.Ask, e
 		for _, text := range texts {
 			at := strings.LastIndexByte(text, '=')
 			n, err := strconv.Atoi(text[at+1:])
-			if at < 1 || err != nil || n < least {
-				return cmdline.Errorf("--%s %s: want COLUMN=N, where N is at least %d", kind, text, least)
+			if at < 1 || err != nil || n < least || n > kind.Most() {
+				return cmdline.Errorf("--%s %s: want COLUMN=N, where N is from %d to %d", kind, text, least, kind.Most())
 			}
 			ask := fitted.Ask{Column: text[:at], Kind: kind, Size: n, MinCount: minCount}
 			if slices.ContainsFunc(out, func(o fitted.Ask) bool { return o.Column == ask.Column && o.Kind == kind }) {
@@ -185,3 +215,44 @@ func (f *fitting) fit(ctx context.Context, e *engine.Engine, g *commandProgress)
 	}
 	return nil
 }
+
+// fields returns the lines that name the lists in a dataset of the config file, which is in a folder. The path of a
+// file below the folder is relative to it.
+func (f *fitting) fields(folder, file, digest string) string {
+	base, err := filepath.Abs(folder)
+	full, wrong := filepath.Abs(file)
+	if cmp.Or(err, wrong) == nil {
+		file = full
+		if below, err := filepath.Rel(base, full); err == nil && filepath.IsLocal(below) {
+			file = filepath.ToSlash(below)
+		}
+	}
+	var b strings.Builder
+	b.WriteString("\nIn a dataset of the config file, these lines let expressions use the lists:\n\n    fitted:\n")
+	for _, l := range f.out.Lists {
+		name := l.Column + "_bounds"
+		if l.Kind == fitted.Vocabulary {
+			name = l.Column + "_vocabulary"
+		}
+		fmt.Fprintf(&b, "      %s: {file: %s, digest: %s, column: %s, kind: %s}\n", plainYAML(strings.Map(wordRune, name)), plainYAML(file), digest, plainYAML(l.Column), l.Kind)
+	}
+	return b.String()
+}
+
+// wordRune returns the character if names can have it without quotes, and _ otherwise.
+func wordRune(r rune) rune {
+	if unicode.IsLetter(r) || unicode.IsDigit(r) {
+		return r
+	}
+	return '_'
+}
+
+// plainYAML returns a text as YAML, in quotes unless it needs none.
+func plainYAML(text string) string {
+	if plainText.MatchString(text) {
+		return text
+	}
+	return string(jsontext.Of(text))
+}
+
+var plainText = regexp.MustCompile(`^[A-Za-z_./][A-Za-z0-9_./-]*$`)

@@ -20,7 +20,9 @@ func TestListsAreFitted(t *testing.T) {
 	got := run(t, "fit", "home", "--quantiles", "score=2", "--vocabulary", "country=5", "--where", "request_id > 2", "--output", file, "--config", l.config)
 	require.Zero(t, got.code, got.stderr)
 	content := must(os.ReadFile(file)) //nolint:gosec // a test's own file
-	require.Equal(t, "2 lists of 6 rows\ndigest "+fitted.Digest(content)+"\n", got.stdout)
+	require.Equal(t, "2 lists of 6 rows\ndigest "+fitted.Digest(content)+"\n\nIn a dataset of the config file, these lines let expressions use the lists:\n\n    fitted:\n"+
+		"      score_bounds: {file: "+file+", digest: "+fitted.Digest(content)+", column: score, kind: quantiles}\n"+
+		"      country_vocabulary: {file: "+file+", digest: "+fitted.Digest(content)+", column: country, kind: vocabulary}\n", got.stdout)
 	var out fitted.File
 	require.NoError(t, json.Unmarshal(content, &out))
 	require.Equal(t, int64(6), out.Rows)

@@ -150,7 +150,7 @@ func (p process) serve(ctx context.Context, c *config.Config, again func() (*con
 	if err != nil {
 		return err
 	}
-	reloader := reload.New(reload.Options{Read: again, Loader: e.Loader, Log: log, Started: c, Clock: p.clock})
+	reloader := reload.New(reload.Options{Read: again, ReadLists: e.ReadLists, Loader: e.Loader, Log: log, Started: c, Clock: p.clock})
 	if err := cmp.Or(reloader.Watch(ctx, entry.Watcher, metrics), allowed.WatchNames(ctx, reloader.LoadedLast())); err != nil {
 		return err
 	}

@@ -207,6 +207,11 @@ func (e environment) withConfig(ctx context.Context, flag string, created func(c
 	if err != nil {
 		return err
 	}
+	return withEngine(ctx, c, created, use)
+}
+
+// withEngine assembles the engine of a configuration, and calls use with both.
+func withEngine(ctx context.Context, c *config.Config, created func(catalog, file string), use func(context.Context, *config.Config, *engine.Engine) error) error {
 	built, err := engine.Assemble(ctx, c, created)
 	if err != nil {
 		return err

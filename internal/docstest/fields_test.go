@@ -41,6 +41,7 @@ func forms() map[string]form {
 		"OrderBy":      {datasets, staging("order_by", 0)},
 		"Column":       {datasets, staging("columns", 0)},
 		"Computed":     {datasets, []any{"dataset", "computed", 0}},
+		"Fitted":       {datasets, nil},
 		"Align":        {datasets, staging("align")},
 		"PointInTime":  {datasets, staging("point_in_time")},
 		"Limits":       {datasets, staging("limits")},

@@ -21,6 +21,11 @@ func ParseValue(text string) (*ValueExpr, error) {
 	if err != nil {
 		return nil, err
 	}
+	return newValue(root)
+}
+
+// newValue returns the expression of a syntax tree, which must name a column.
+func newValue(root node) (*ValueExpr, error) {
 	v := &ValueExpr{root: root, text: printed(root)}
 	if len(v.Columns()) == 0 {
 		return nil, invalid("the expression %s has the same value in every row: an expression needs a column", shorten(v.text))

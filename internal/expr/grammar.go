@@ -21,11 +21,12 @@ import (
 //	sum         = product { ( "+" | "-" | "||" ) product }
 //	product     = factor { ( "*" | "/" | "%" ) factor }
 //	factor      = { "+" | "-" } primary
-//	primary     = "(" condition ")" | name { "." name } | literal | list | NULL
+//	primary     = "(" condition ")" | name { "." name } | literal | list | fitted | NULL
 //	            | name "(" [ condition { "," condition } ] ")"
 //	            | ( CAST | TRY_CAST ) "(" condition AS type ")"
 //	            | CASE [ condition ] { WHEN condition THEN condition } [ ELSE condition ] END
 //	list        = "[" literal { "," literal } "]"
+//	fitted      = FITTED text
 //	type        = name [ "(" number "," number ")" ]
 //	literal     = [ "+" | "-" ] number | text | typed | TRUE | FALSE
 //
@@ -258,6 +259,8 @@ func (l *literal) readTyped(token string) error {
 	case "TIMESTAMP":
 		l.kind = timestampLiteral
 		l.instant, err = parseTimestamp(body)
+	case fittedWord:
+		err = errors.New("a fitted list is an argument of a function")
 	default:
 		l.kind = binaryLiteral
 		var raw []byte

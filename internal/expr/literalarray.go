@@ -18,6 +18,10 @@ func literalArray(l literal) (arrow.Array, error) {
 	if err != nil {
 		return nil, err
 	}
+	if l.list != nil {
+		l.list.value.Retain()
+		return l.list.value, nil
+	}
 	builder := array.NewBuilder(memory.DefaultAllocator, dt)
 	defer builder.Release()
 	if list, ok := builder.(*array.ListBuilder); ok {
@@ -64,6 +68,11 @@ func literalType(l literal) (arrow.DataType, error) {
 		return &arrow.TimestampType{Unit: arrow.Microsecond}, nil
 	case nullLiteral:
 		return arrow.Null, nil
+	case fittedLiteral:
+		if l.list == nil {
+			return nil, fmt.Errorf("the dataset has no fitted list with the values %s: its files may have changed since the text was written", l)
+		}
+		return l.list.value.DataType(), nil
 	case listLiteral:
 	}
 	return listType(l.items)

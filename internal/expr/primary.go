@@ -90,6 +90,9 @@ func (p *parser) primary() operand {
 		return operand{position: first.column, literal: literal{kind: nullLiteral, position: first.column}}
 	case first.text == "[":
 		return operand{position: first.column, literal: p.list()}
+	case isFitted(first):
+		p.at++
+		return operand{position: first.column, literal: p.fitted(first)}
 	case first.kind != nameToken:
 		return operand{position: first.column, literal: p.literal()}
 	case p.beginsChoice():

@@ -174,6 +174,8 @@ func (l literal) String() string {
 			items[i] = item.String()
 		}
 		return "[" + strings.Join(items, ", ") + "]"
+	case fittedLiteral:
+		return fittedWord + " " + quoteText(l.text)
 	case timestampLiteral:
 	}
 	return "TIMESTAMP '" + l.instant.timestamp() + "'"

@@ -162,7 +162,7 @@ func (s *scanner) word() {
 	prefix := len(s.rest) - len(literal)
 	if strings.HasPrefix(literal, "'") {
 		switch strings.ToUpper(s.rest[:n]) {
-		case "DATE", "TIME", "TIMESTAMP":
+		case "DATE", "TIME", "TIMESTAMP", fittedWord:
 			s.quoted(typedToken, prefix)
 			return
 		case "X":

@@ -128,12 +128,13 @@ const (
 	timestampLiteral                    // instant
 	nullLiteral                         // none; only in values
 	listLiteral                         // items; only in values
+	fittedLiteral                       // text: the digest of the values; list, once it is known; only in values
 )
 
 // String returns the kind's name for messages.
 func (k literalKind) String() string {
 	return [...]string{
-		"a number", "a string", "a binary literal", "TRUE or FALSE", "a DATE", "a TIME", "a TIMESTAMP", "NULL", "a list",
+		"a number", "a string", "a binary literal", "TRUE or FALSE", "a DATE", "a TIME", "a TIMESTAMP", "NULL", "a list", "a fitted list",
 	}[k]
 }
 
@@ -147,6 +148,7 @@ type literal struct {
 	boolean  bool
 	instant  instant
 	items    []literal
+	list     *List
 }
 
 func (n *logic) operands(visit func(operand)) {

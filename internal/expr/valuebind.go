@@ -202,6 +202,9 @@ func (b *binder) call(n *call, o operand) bound {
 		args[i] = v
 		if l, ok := v.(*literalValue); ok {
 			described[i].Literal = l.value
+			if a.isLiteral() && a.literal.list != nil {
+				described[i].Index = a.literal.list.index
+			}
 		} else {
 			args[i] = &masked{bound: v}
 		}

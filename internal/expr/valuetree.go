@@ -153,18 +153,32 @@ func (n *choice) print(p *printer) {
 }
 
 // replaceColumn returns an expression in which another one takes the place of a column. Nodes
-// without the column are shared.
+// without columns and literals are shared.
 func replaceColumn(n node, name string, with node) node {
-	one := func(o operand) operand { return replaceOperand(o, name, with) }
+	return rewrite(n, func(o operand, _ string) node {
+		if len(o.column) == 1 && o.column[0] == name {
+			return with
+		}
+		return nil
+	})
+}
+
+// replaceFunc returns the expression that takes the place of a column or a literal, or nil to keep it. of is the
+// name of the function whose argument it is, or "".
+type replaceFunc func(o operand, of string) node
+
+// rewrite returns an expression with other columns and literals.
+func rewrite(n node, replace replaceFunc) node {
+	one := func(o operand) operand { return replace.operand(o, "") }
 	switch n := n.(type) {
 	case *logic:
 		terms := make([]node, len(n.terms))
 		for i, t := range n.terms {
-			terms[i] = replaceColumn(t, name, with)
+			terms[i] = rewrite(t, replace)
 		}
 		return joinTerms(n.all, terms)
 	case *not:
-		return negate(replaceColumn(n.term, name, with))
+		return negate(rewrite(n.term, replace))
 	case *single:
 		return nodeOf(one(n.operand))
 	case *comparison:
@@ -184,11 +198,11 @@ func replaceColumn(n node, name string, with node) node {
 	case *cast:
 		return &cast{operand: one(n.operand), to: n.to, try: n.try}
 	case *call:
-		return &call{name: n.name, args: replaceOperands(n.args, name, with)}
+		return &call{name: n.name, args: replace.operands(n.args, n.name)}
 	case *choice:
-		out := &choice{conditions: make([]node, len(n.conditions)), values: replaceOperands(n.values, name, with)}
+		out := &choice{conditions: make([]node, len(n.conditions)), values: replace.operands(n.values, "")}
 		for i, c := range n.conditions {
-			out.conditions[i] = replaceColumn(c, name, with)
+			out.conditions[i] = rewrite(c, replace)
 		}
 		return out
 	default:
@@ -196,25 +210,25 @@ func replaceColumn(n node, name string, with node) node {
 	}
 }
 
-func replaceOperands(all []operand, name string, with node) []operand {
+func (replace replaceFunc) operands(all []operand, of string) []operand {
 	out := make([]operand, len(all))
 	for i, o := range all {
-		out[i] = replaceOperand(o, name, with)
+		out[i] = replace.operand(o, of)
 	}
 	return out
 }
 
-func replaceOperand(o operand, name string, with node) operand {
-	switch {
-	case o.inner != nil:
-		return operandOf(replaceColumn(o.inner, name, with), o.position)
-	case len(o.column) == 1 && o.column[0] == name:
-		out := operandOf(with, o.position)
-		out.position = o.position
-		return out
-	default:
+func (replace replaceFunc) operand(o operand, of string) operand {
+	if o.inner != nil {
+		return operandOf(rewrite(o.inner, replace), o.position)
+	}
+	with := replace(o, of)
+	if with == nil {
 		return o
 	}
+	out := operandOf(with, o.position)
+	out.position = o.position
+	return out
 }
 
 // levels returns the number of levels of an expression, or limit+1 if there are more.

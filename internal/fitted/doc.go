@@ -56,6 +56,12 @@ const (
 	Vocabulary Kind = "vocabulary"
 )
 
+// String returns the word for the kind in files.
+func (k Kind) String() string { return string(k) }
+
+// Kinds returns all kinds.
+func Kinds() []Kind { return []Kind{Quantiles, Vocabulary} }
+
 // Ask says which list to fit.
 type Ask struct {
 	Column string

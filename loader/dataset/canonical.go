@@ -16,8 +16,8 @@ import (
 func (d Dataset) Canonical() []byte { return encode(d.Defaults().form()) }
 
 // Digest returns 32 hexadecimal digits that identify what the dataset means: a hash of
-// its canonical form, with filters and expressions in canonical text. It does not depend on the dataset's
-// name.
+// its canonical form, with filters and expressions in canonical text, and with the values of fitted lists instead of
+// their files. It does not depend on the dataset's name.
 func (d Dataset) Digest() string {
 	d = d.Defaults()
 	d.Training.Filter = d.Training.Filter.canonical()
@@ -30,15 +30,16 @@ func (d Dataset) Digest() string {
 			d.Computed[i].Expr = parsed.String()
 		}
 	}
+	d.Fitted = valuesOf(d.Fitted)
 	sum := sha256.Sum256(encode(d.form()))
 	return hex.EncodeToString(sum[:16])
 }
 
 // RowsDigest is the Digest of the dataset without the parts that do not affect its rows: the
-// staging entries for which decides returns false, RequestLevel, AnyMatch, Limits, and the computed
-// columns. A plan's filter has the expressions of the computed columns that the query's filter names.
+// staging entries for which decides returns false, RequestLevel, AnyMatch, Limits, the computed
+// columns and the fitted lists. A plan's filter has the expressions of the computed columns that the query's filter names.
 func (d Dataset) RowsDigest(decides func(entry int) bool) string {
-	d.Training.RequestLevel, d.Training.Limits, d.Computed = nil, nil, nil
+	d.Training.RequestLevel, d.Training.Limits, d.Computed, d.Fitted = nil, nil, nil, nil
 	staging := d.Staging
 	d.Staging = nil
 	for i, s := range staging {

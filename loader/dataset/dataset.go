@@ -16,6 +16,7 @@ type Dataset struct {
 	Key      []string  // columns of the join key of entries without their own key; nil or not empty
 	Staging  []Staging // in join order
 	Computed []Computed
+	Fitted   []Fitted // by ascending names; only of datasets of the config file
 }
 
 // Computed is a computed column of a dataset: its value is an expression over other columns of the

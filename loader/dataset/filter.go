@@ -24,6 +24,9 @@ func ParseFilter(text string) (Filter, error) {
 	return Filter{text: text, expr: parsed}, nil
 }
 
+// FilterOf returns the filter of a parsed text, in canonical text. Nil gives the zero Filter.
+func FilterOf(parsed *expr.Expr) Filter { return Filter{text: parsed.String(), expr: parsed} }
+
 // IsZero reports whether the filter selects all rows.
 func (f Filter) IsZero() bool { return f.text == "" }
 

@@ -12,6 +12,7 @@ type datasetForm struct {
 	Key      []string      `json:"key,omitempty"`
 	Staging  []stagingForm `json:"staging,omitempty"`
 	Computed []Computed    `json:"computed,omitempty"`
+	Fitted   fittedForm    `json:"fitted,omitempty"`
 }
 
 type trainingForm struct {
@@ -85,7 +86,7 @@ func (d Dataset) form() datasetForm {
 	for _, s := range d.Staging {
 		out.Staging = append(out.Staging, s.form(d.Key))
 	}
-	out.Computed = d.Computed
+	out.Computed, out.Fitted = d.Computed, d.Fitted
 	return out
 }
 

@@ -21,10 +21,14 @@ func (b *Bound) divideFilter(query dataset.Filter) error {
 		return nil
 	}
 	outputs := b.Relation.Outputs
+	query, err := b.Relation.WithLists(query)
+	if err != nil {
+		return err
+	}
 	if _, err := resolve.BindConjuncts(query, resolve.Schema(outputs), "filter"); err != nil {
 		return b.Relation.Explain(err, query.Expr().Columns()) // with positions in the text of the user
 	}
-	query, err := b.Relation.Expand(query)
+	query, err = b.Relation.Expand(query)
 	if err != nil {
 		return err
 	}

@@ -99,7 +99,7 @@ func (p *defining) define(ctx context.Context, pins map[string]dataset.TablePin)
 		return nil, err
 	}
 	out := &definition{checked: d, pins: map[string]dataset.TablePin{}}
-	out.checked.Staging, out.checked.Computed, out.checked.Name = chosen, nil, ""
+	out.checked.Staging, out.checked.Computed, out.checked.Fitted, out.checked.Name = chosen, nil, nil, ""
 	out.dataset = dataset.Dataset{Training: dataset.Training{Table: d.Training.Table}, Key: d.Key}
 	for _, s := range chosen {
 		s.MinMatch, s.AnyMatch = 0, true

@@ -37,7 +37,7 @@ func (h hidden) of(table int) map[int]bool {
 // withheld columns; a dataset that the client sent is bound as if the tables did not have them. The
 // filters of the rights are added to the filters of the tables and of the relation's dataset. If
 // the rights limit the dataset, promoted entries are joined, so that the rights to their tables
-// apply.
+// apply. Since lists may be fitted to withheld values, names in the client's query do not mean fitted lists then.
 func BindFor(d dataset.Dataset, training *catalog.Table, staging []*catalog.Table, rights policy.Rights) (*Relation, error) {
 	if !Limited(d, training, rights) {
 		return Bind(d, training, staging)
@@ -68,7 +68,7 @@ func BindFor(d dataset.Dataset, training *catalog.Table, staging []*catalog.Tabl
 	if err != nil {
 		return nil, err
 	}
-	r.hidden, r.Dataset, r.Training = h, rights.Filtered(d), training
+	r.hidden, r.Dataset, r.Training, r.lists = h, rights.Filtered(d), training, r.lists.Unnamed()
 	if r.Filter, err = filtered(r.Filter, training, rights.Of(d.Training.Table)); err != nil {
 		return nil, err
 	}

@@ -61,6 +61,9 @@ func (r *Relation) compute(name, text, at string) (*Output, []fault.Field) {
 	if err != nil {
 		return nil, faultsAt(err, at)
 	}
+	if parsed, err = parsed.WithLists(r.lists); err != nil {
+		return nil, faultsAt(err, at)
+	}
 	all := slices.Clone(r.Outputs)
 	for _, f := range r.Training.Lineage {
 		if o := r.lineage(f.Name); o != nil {
@@ -114,7 +117,7 @@ func (r *Relation) Expand(f dataset.Filter) (dataset.Filter, error) {
 	if !expanded {
 		return f, nil
 	}
-	return dataset.ParseFilter(of.String())
+	return dataset.FilterOf(of), nil
 }
 
 // computedOf returns the computed output with a name, or nil if there is none.

@@ -2,6 +2,7 @@ package resolve
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/penstock/penstock/internal/expr"
@@ -9,13 +10,17 @@ import (
 )
 
 // Explain adds a hint to the error of binding a filter or an expression to the relation's outputs,
-// for each of the given names that is a column of a staging table which the table's entry does not
-// offer.
-func (r *Relation) Explain(err error, names []string) error {
+// for each used name that is a column of a staging table which the table's entry does not offer. The nearest
+// name may be that of a fitted list.
+func (r *Relation) Explain(err error, used []string) error {
 	faults := slices.Clone(fault.As(err).Faults)
+	lists := slices.Sorted(maps.Keys(r.lists))
 	for i := range faults {
 		f := &faults[i]
-		for _, name := range names {
+		for _, name := range used {
+			if f.Message == expr.UnknownColumn(name) && fault.Nearest(name, lists) != "" {
+				f.Nearest = fault.Nearest(name, slices.Concat(names(r.Outputs), lists))
+			}
 			why, equal := r.NotOffered(name)
 			if f.Message != expr.UnknownColumn(name) || why == "" {
 				continue

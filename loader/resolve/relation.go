@@ -22,8 +22,9 @@ type Relation struct {
 	// Request is the key of requests if some columns are constant within a request,
 	// otherwise nil.
 	Request []catalog.Field
-	Staging []Staging // in the dataset's order
-	Outputs []Output  // every column of the dataset that the client may read, in order
+	Staging []Staging  // in the dataset's order
+	Outputs []Output   // every column of the dataset that the client may read, in order
+	lists   expr.Lists // the fitted lists that the expressions of the client may name
 	hidden  hidden
 }
 
@@ -104,7 +105,9 @@ func Bind(d dataset.Dataset, training *catalog.Table, staging []*catalog.Table) 
 		b.outputs(r, i, fixed)
 	}
 	b.names(r)
+	b.lists(r)
 	b.computed(r)
+	b.listNames(r)
 	if err := fault.Fields(b.faults); err != nil {
 		return nil, err
 	}

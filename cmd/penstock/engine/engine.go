@@ -16,6 +16,7 @@ import (
 	"github.com/penstock/penstock/internal/config"
 	"github.com/penstock/penstock/internal/cores"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/fitted"
 	"github.com/penstock/penstock/internal/parquet"
 	"github.com/penstock/penstock/internal/spool"
 	"github.com/penstock/penstock/internal/store"
@@ -56,6 +57,7 @@ type Engine struct {
 	chunks  *chunkcache.ColumnCache // nil: decoded columns are not cached
 	columns columnDisk              // the disk tier of chunks
 	parts   keptParts               // of statistics
+	lists   *fitted.Source          // the fitted lists of datasets
 	Cores   *cores.Cores            // decode, and assemble batches
 	Tracer  *trace.Tracer           // of a server, set by Prepare; nil: nothing is traced
 	server  config.Server           // the settings
@@ -72,17 +74,17 @@ func Assemble(ctx context.Context, c *config.Config, created func(catalog, file 
 	e := &Engine{
 		Budget: budget.New(c.Server.Memory),
 		calls:  store.NewCalls(store.Options{Timeout: c.Server.StorageTimeout, Clock: time.Now}),
-		pools:  []trimmed{memory, scratch},
-		memory: memory,
-		server: c.Server,
-		Cores:  cores.New(runtime.GOMAXPROCS(0)),
+		pools:  []trimmed{memory, scratch}, memory: memory, server: c.Server, Cores: cores.New(runtime.GOMAXPROCS(0)),
 	}
-	e.parts.engine = e
+	e.parts.engine, e.lists = e, fitted.NewSource(e.Budget)
 	defer func() {
 		if err != nil {
 			e.Close()
 		}
 	}()
+	if err = e.ReadLists(c); err != nil {
+		return nil, err
+	}
 	cached := min(c.Server.Memory/cacheDivisor, maxCache)
 	listings, err := loader.NewListings(cached / 8)
 	if err != nil {

@@ -41,11 +41,12 @@ type Reloader struct {
 
 // Options configure a Reloader. All fields are required.
 type Options struct {
-	Read    func() (*config.Config, error) // reads the config file again
-	Loader  *loader.Loader                 // serves the datasets
-	Log     *slog.Logger
-	Started *config.Config // the configuration that the server started with
-	Clock   func() time.Time
+	Read      func() (*config.Config, error) // reads the config file again
+	ReadLists func(*config.Config) error     // reads the files of the datasets' fitted lists
+	Loader    *loader.Loader                 // serves the datasets
+	Log       *slog.Logger
+	Started   *config.Config // the configuration that the server started with
+	Clock     func() time.Time
 }
 
 // New returns a Reloader that does nothing before Watch.
@@ -126,6 +127,9 @@ func isWatched(file string) bool {
 func (r *Reloader) load(ctx context.Context) error {
 	came := telemetry.ReloadRefused
 	next, err := r.Read()
+	if err == nil {
+		err = r.ReadLists(next)
+	}
 	if err == nil {
 		came, err = r.apply(ctx, next)
 	}

@@ -104,10 +104,10 @@ func bindBucketize(args []Argument) (Bound, error) {
 		return buckets(bounds, 0), err
 	case arrow.DATE32:
 		bounds := arrow.GetValues[int32](items.Data(), 1)
-		return buckets(append([]int32(nil), bounds...), 0), ascending(bounds)
+		return buckets(bounds, 0), ascending(bounds)
 	case arrow.TIMESTAMP:
 		bounds := arrow.GetValues[int64](items.Data(), 1)
-		return buckets(append([]int64(nil), bounds...), 0), ascending(bounds)
+		return buckets(bounds, 0), ascending(bounds)
 	default:
 		return Bound{}, errTypes{}
 	}
@@ -173,7 +173,7 @@ func wholeBuckets(of arrow.DataType, items arrow.Array) (Bound, error) {
 		if items.DataType().ID() == arrow.INT32 {
 			bounds = convert[int64](arrow.GetValues[int32](items.Data(), 1))
 		} else {
-			bounds = append(bounds, arrow.GetValues[int64](items.Data(), 1)...)
+			bounds = arrow.GetValues[int64](items.Data(), 1) // literals are in memory that is never freed
 		}
 		if err := ascending(bounds); err != nil {
 			return Bound{}, err
@@ -204,7 +204,7 @@ func position[T int32 | int64 | float32 | float64](bounds []T, x T) int64 {
 	return int64(from)
 }
 
-// vocabulary has the positions of values.
+// vocabulary has the positions of values, and the code of other values.
 type vocabulary[K comparable] struct {
 	codes map[K]int64
 	other int64
@@ -224,15 +224,8 @@ func (v *vocabulary[K]) find(code int64, known bool) (int64, bool, *refusal) {
 	}
 }
 
-func newVocabulary[K comparable](args []Argument, n int, value func(i int) K) (*vocabulary[K], error) {
-	v := &vocabulary[K]{codes: make(map[K]int64, n), fails: len(args) == 2}
-	for i := range n {
-		k := value(i)
-		if _, twice := v.codes[k]; twice {
-			return nil, invalid("the list of lookup has the value %v twice", k)
-		}
-		v.codes[k] = int64(i)
-	}
+func newVocabulary[K comparable](args []Argument, codes map[K]int64) (*vocabulary[K], error) {
+	v := &vocabulary[K]{codes: codes, fails: len(args) == 2}
 	if v.fails {
 		return v, nil
 	}
@@ -254,29 +247,19 @@ func bindLookup(args []Argument) (Bound, error) {
 		return Bound{}, errTypes{}
 	}
 	defer items.Release()
-	switch of := args[0].Type; {
-	case isInteger(of) && isInteger(items.DataType()):
-		value := func(i int) int64 { return items.(*array.Int64).Value(i) } //nolint:forcetypeassert // or an int32
-		if items.DataType().ID() == arrow.INT32 {
-			value = func(i int) int64 { return int64(items.(*array.Int32).Value(i)) } //nolint:forcetypeassert // checked
-		}
-		v, err := newVocabulary(args, items.Len(), value)
-		if err != nil {
+	of, index := args[0].Type, args[1].Index
+	isText := (of.ID() == arrow.STRING || of.ID() == arrow.BINARY) && arrow.TypeEqual(of, items.DataType())
+	if !isText && (!isInteger(of) || !isInteger(items.DataType())) {
+		return Bound{}, errTypes{}
+	}
+	if index == nil {
+		var err error
+		if index, err = NewIndex(items); err != nil {
 			return Bound{}, err
 		}
-		if of.ID() == arrow.INT32 {
-			return lookup(v, func(a arrow.Array, rows int) func(int) (int64, bool) {
-				in := vectorOf[int32](a, rows)
-				return func(row int) (int64, bool) { code, known := v.codes[int64(in.at(row))]; return code, known }
-			}), nil
-		}
-		return lookup(v, func(a arrow.Array, rows int) func(int) (int64, bool) {
-			in := vectorOf[int64](a, rows)
-			return func(row int) (int64, bool) { code, known := v.codes[in.at(row)]; return code, known }
-		}), nil
-	case of.ID() == arrow.STRING && arrow.TypeEqual(of, items.DataType()), of.ID() == arrow.BINARY && arrow.TypeEqual(of, items.DataType()):
-		texts := textsOf(items, items.Len())
-		v, err := newVocabulary(args, items.Len(), func(i int) string { return string(texts.at(i)) })
+	}
+	if isText {
+		v, err := newVocabulary(args, index.texts)
 		if err != nil {
 			return Bound{}, err
 		}
@@ -284,9 +267,21 @@ func bindLookup(args []Argument) (Bound, error) {
 			in := textsOf(a, rows)
 			return func(row int) (int64, bool) { code, known := v.codes[string(in.at(row))]; return code, known } // without a copy
 		}), nil
-	default:
-		return Bound{}, errTypes{}
 	}
+	v, err := newVocabulary(args, index.integers)
+	if err != nil {
+		return Bound{}, err
+	}
+	if of.ID() == arrow.INT32 {
+		return lookup(v, func(a arrow.Array, rows int) func(int) (int64, bool) {
+			in := vectorOf[int32](a, rows)
+			return func(row int) (int64, bool) { code, known := v.codes[int64(in.at(row))]; return code, known }
+		}), nil
+	}
+	return lookup(v, func(a arrow.Array, rows int) func(int) (int64, bool) {
+		in := vectorOf[int64](a, rows)
+		return func(row int) (int64, bool) { code, known := v.codes[in.at(row)]; return code, known }
+	}), nil
 }
 
 // lookup returns a function that finds the positions of values.

@@ -16,6 +16,8 @@ type Argument struct {
 	Type arrow.DataType
 	// Literal has one value, which may be a list. It is nil if the argument varies by row.
 	Literal arrow.Array
+	// Index is the index of a literal list; nil: a function that needs it makes it.
+	Index *Index
 }
 
 // Bound is a function whose arguments have known types.

@@ -17,6 +17,7 @@ import (
 func notInText() map[string]string {
 	return map[string]string{
 		"Requests":                    "batch_requests decides it",
+		"Inline.Fitted":               "only datasets of the config file have fitted lists",
 		"Inline.Name":                 "a dataset in a query has no name",
 		"Dense.Columns.Name":          "packed columns have no names of their own",
 		"Inline.Staging.Columns.Expr": "entries have no computed columns",

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock/penstock/internal/expr"
+	"github.com/penstock/penstock/internal/fitted"
 	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader/dataset"
 )
@@ -38,6 +40,8 @@ func words() map[reflect.Type][]any {
 		{Filter("a = 1"), Filter("b < 'x'")},
 		{90 * time.Minute},
 		{json.RawMessage(`{"dataset":"d"}`)},
+		{fitted.Quantiles, fitted.Vocabulary},
+		{new(expr.List)},
 	} {
 		out[reflect.TypeOf(of[0])] = of
 	}

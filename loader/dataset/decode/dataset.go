@@ -35,6 +35,7 @@ func readDataset(d *decoder, at place) dataset.Dataset {
 		{name: "computed", also: []string{"expressions", "derived", "formulas", "transforms"}, read: func(d *decoder, at place, out *dataset.Dataset) {
 			out.Computed = list(d, at, maxColumns, readComputed)
 		}},
+		{name: "fitted", also: []string{"lists", "vocabularies"}, read: func(d *decoder, at place, out *dataset.Dataset) { out.Fitted = readFitted(d, at) }},
 	})
 	if len(out.Staging) == 0 {
 		out.Staging = nil

@@ -126,6 +126,9 @@ func readQueryDataset(d *decoder, at place, out *dataset.Rows) {
 		out.Dataset = d.name(at)
 	case kindObject:
 		inline := readDataset(d, at)
+		if len(inline.Fitted) > 0 {
+			d.fail(at.pathOf("fitted"), "a server reads the files of fitted lists only for the datasets of its config file; write the values in the expression, as in bucketize(price, [1, 5])")
+		}
 		out.Inline = &inline
 	case kindNull, kindBool, kindWhole, kindNumber, kindTime, kindList:
 		d.fail(at.path, "must be a dataset's name or a dataset, not %s", at.kind)

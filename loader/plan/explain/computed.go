@@ -48,6 +48,18 @@ func writeComputed(b *strings.Builder, p *plan.Plan, q dataset.Query) {
 	}
 }
 
+// writeFitted lists the fitted lists that the computed columns and the filter of a query use.
+func writeFitted(b *strings.Builder, p *plan.Plan, q dataset.Query) {
+	computed, title := computedBy(p, q), "\nfitted\n"
+	for _, f := range p.Relation.Dataset.Fitted {
+		isUsed := func(o resolve.Output) bool { return slices.Contains(o.Computed.Expr.Lists(), f.List) }
+		if f.List != nil && (slices.ContainsFunc(computed, isUsed) || strings.Contains(p.Rows.Filter.String(), f.List.Digest())) {
+			fmt.Fprintf(b, "%s  %s = FITTED '%s', %s of a file with the digest %s\n", title, f.Name, f.List.Digest(), plan.Counted(f.List.Len(), "value"), f.Digest)
+			title = ""
+		}
+	}
+}
+
 // drawComputed adds the names of the computed columns.
 func drawComputed(p *plan.Plan, q dataset.Query, last func(what, text string)) {
 	if all := computedBy(p, q); len(all) > 0 {

@@ -17,6 +17,7 @@ func Text(p *plan.Plan, q dataset.Query, sizes *plan.ColumnSizes) string {
 	var b strings.Builder
 	writePlan(&b, p, sizes, needsOf(p, q))
 	writeComputed(&b, p, q)
+	writeFitted(&b, p, q)
 	writeMixing(&b, p, q)
 	counts, of := countsFirst(p, q), int64(q.Every.Of)
 	if !counts && of <= 1 {
