@@ -59,10 +59,10 @@ class World:
     training: Written
 
 
-def make(folder: Path) -> World:
+def make(folder: Path, count: int = ROWS) -> World:
     rng = random.Random(8)
     made = Lake(folder)
-    rows = [{"row": i, "request_id": i % REQUESTS, "label": rng.randrange(2)} for i in range(ROWS)]
+    rows = [{"row": i, "request_id": i % REQUESTS, "label": rng.randrange(2)} for i in range(count)]
     types = {"row": LongType(), "request_id": LongType(), "label": LongType()}
     training = made.write("ml.rows", types, ("request_id", 4), rows)
     wide = [
