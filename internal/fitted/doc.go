@@ -77,5 +77,5 @@ func unsupported(ask Ask, of arrow.DataType) error {
 	if ask.Kind == Vocabulary {
 		want = "texts and whole numbers"
 	}
-	return fault.InvalidField(string(ask.Kind), "column %s has type %s, and %s are fitted to %s", ask.Column, of, ask.Kind, want)
+	return fault.InvalidField(string(ask.Kind), "column %s has type %s, and %s takes columns of %s", ask.Column, of, ask.Kind, want)
 }

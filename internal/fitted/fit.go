@@ -205,8 +205,11 @@ func (f *Fit) bounds() ([]json.RawMessage, error) {
 
 // quantiles returns the distinct bounds between n buckets of sorted values, by the nearest rank.
 func quantiles[T cmp.Ordered](sorted []T, n int) []T {
+	if n > len(sorted) { // every rank is one of those below
+		return slices.Compact(slices.Clone(sorted))
+	}
 	var out []T
-	for k := 1; k < n && len(sorted) > 0; k++ {
+	for k := 1; k < n; k++ {
 		// the smallest rank that has at least the share k/n of the values
 		rank := len(sorted)/n*k + (len(sorted)%n*k+n-1)/n
 		out = append(out, sorted[max(rank, 1)-1])

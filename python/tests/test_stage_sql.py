@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -13,6 +15,23 @@ from pyiceberg.catalog.sql import SqlCatalog
 from server import Server
 
 import penstock
+from penstock.sqlrows import names_in
+
+CASES = Path(__file__).parents[2] / "cmd" / "penstock" / "duckdb" / "testdata" / "names.json"
+CASES_OF_SQL = json.loads(CASES.read_text())  # of the command line, too
+
+
+@pytest.mark.parametrize("case", CASES_OF_SQL, ids=[case["sql"] for case in CASES_OF_SQL])
+def test_names_are_those_that_the_command_line_finds(case: dict[str, Any]) -> None:
+    if case.get("refused"):
+        with pytest.raises(penstock.Invalid):
+            names_in(case["sql"], duckdb.connect())
+        return
+    names = names_in(case["sql"], duckdb.connect())
+    assert sorted(names.tables) == case["tables"]
+    assert names.pinned == case["pinned"]
+    if names.tables:
+        assert names.needs(["a", "B", "c"]) == case["needs"]
 
 
 class House:

@@ -1,11 +1,14 @@
 package duckdb
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/fault"
 )
 
 // program returns DuckDB as a module of Python.
@@ -27,42 +30,26 @@ func program(t *testing.T) Program {
 // spec: stage-181, stage-182, stage-183
 func TestNamesInSQL(t *testing.T) {
 	p := program(t)
-	every := []string{"a", "B", "c"}
-	for _, c := range []struct {
-		sql    string
-		tables []string
-		needs  []string
-		pinned bool
-	}{
-		{"SELECT a FROM n.t", []string{"n.t"}, []string{"a"}, true},
-		{"SELECT sum(b) OVER (PARTITION BY A ORDER BY n.t.a DESC) FROM lake.n.t, n.t;", []string{"lake.n.t", "n.t"}, []string{"a", "B"}, true},
-		{"SELECT count(*) FROM n.t", []string{"n.t"}, []string{"a"}, true},
-		{"SELECT x.c FROM n.t x LEFT JOIN n.u USING (b) WHERE x.c IN (SELECT 1)", []string{"n.t", "n.u"}, []string{"B", "c"}, true},
-		{`WITH q AS (SELECT a, b FROM "n.m".t) SELECT a FROM q`, []string{"n.m.t"}, []string{"a", "B"}, true},
-		{"SELECT * FROM n.t", []string{"n.t"}, every, true},
-		{"FROM n.t", []string{"n.t"}, every, true},
-		{"SELECT #1 FROM n.t", []string{"n.t"}, every, true},
-		{"SELECT x FROM n.t x", []string{"n.t"}, every, true},
-		{"SELECT t FROM n.t", []string{"n.t"}, every, true},
-		{"SELECT x.p FROM n.t AS x(p, q)", []string{"n.t"}, every, true},
-		{"SELECT q.p FROM (SELECT a, b FROM n.t) AS q(p, r)", []string{"n.t"}, every, true},
-		{"WITH q(p) AS (SELECT a FROM n.t) SELECT p FROM q", []string{"n.t"}, every, true},
-		{"SELECT a FROM n.t NATURAL JOIN n.u", []string{"n.t", "n.u"}, every, true},
-		{"SELECT a FROM n.t UNION ALL SELECT b FROM n.t ORDER BY 1", []string{"n.t"}, []string{"a", "B"}, true},
-		{"SELECT a FROM n.t TABLESAMPLE 10%", []string{"n.t"}, []string{"a"}, false},
-		{"SELECT a FROM n.t WHERE c > now()", []string{"n.t"}, []string{"a", "c"}, false},
-		{"SELECT a, current_date FROM n.t", []string{"n.t"}, []string{"a"}, false},
-		{"SELECT a, random() FROM n.t", []string{"n.t"}, []string{"a"}, false},
-		{"SELECT a FROM n.t JOIN 'f.parquet' USING (c)", []string{"n.t"}, []string{"a", "c"}, false},
-		{"SELECT a FROM n.t, read_csv('f.csv')", []string{"n.t"}, every, false},
-		{"SELECT 1 FROM information_schema.tables", nil, nil, false},
-	} {
-		q, err := p.Parse(t.Context(), c.sql, Options{Folder: t.TempDir()})
-		require.NoError(t, err, c.sql)
-		require.Equal(t, c.tables, q.Tables(), c.sql)
-		require.Equal(t, c.pinned, q.Pinned(), c.sql)
-		if c.tables != nil {
-			require.Equal(t, c.needs, q.Needs(every), c.sql)
+	content, err := os.ReadFile(filepath.Join("testdata", "names.json")) // the cases of the Python package, too
+	require.NoError(t, err)
+	var cases []struct {
+		SQL           string
+		Tables, Needs []string
+		Pinned        bool
+		Refused       bool
+	}
+	require.NoError(t, json.Unmarshal(content, &cases))
+	for _, c := range cases {
+		q, err := p.Parse(t.Context(), c.SQL, Options{Folder: t.TempDir()})
+		if c.Refused {
+			require.Equal(t, fault.Invalid, fault.KindOf(err), c.SQL)
+			continue
+		}
+		require.NoError(t, err, c.SQL)
+		require.ElementsMatch(t, c.Tables, q.Tables(), c.SQL)
+		require.Equal(t, c.Pinned, q.Pinned(), c.SQL)
+		if len(c.Tables) > 0 {
+			require.Equal(t, c.Needs, q.Needs([]string{"a", "B", "c"}), c.SQL)
 		}
 	}
 }

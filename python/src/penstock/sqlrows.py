@@ -132,6 +132,23 @@ class _Names:
             self.tables[whole] = parts
 
 
+def names_in(sql: str, session: Any) -> _Names:
+    """Returns the names in a SELECT, which a session of DuckDB parses.
+
+    Raises:
+        Invalid: the text is not one SELECT.
+    """
+    stable = "SELECT lower(function_name) FROM duckdb_functions() GROUP BY 1 HAVING bool_and(stability IS NOT DISTINCT FROM 'CONSISTENT')"
+    known = {row[0] for row in session.execute(stable).fetchall()} | {"count_star"}
+    written = "SELECT CAST(json_serialize_sql(CAST(? AS VARCHAR)) AS VARCHAR)"
+    tree = json.loads(session.execute(written, [sql]).fetchall()[0][0])
+    if tree["error"]:
+        raise invalid("sql", f"DuckDB: {tree['error_message']}; write one SELECT")
+    if len(tree["statements"]) != 1:
+        raise invalid("sql", f"has {len(tree['statements'])} statements; write one SELECT")
+    return _Names(tree["statements"][0], known)
+
+
 class _Table:
     """A table of the server at one snapshot, which DuckDB may read several times.
 
@@ -219,15 +236,7 @@ class SqlRows:
 
     def _parse(self) -> _Names:
         self._session.execute("SET TimeZone = 'UTC'")
-        stable = "SELECT lower(function_name) FROM duckdb_functions() GROUP BY 1 HAVING bool_and(stability IS NOT DISTINCT FROM 'CONSISTENT')"
-        known = {row[0] for row in self._session.execute(stable).fetchall()} | {"count_star"}
-        written = "SELECT CAST(json_serialize_sql(CAST(? AS VARCHAR)) AS VARCHAR)"
-        tree = json.loads(self._session.execute(written, [self._text]).fetchall()[0][0])
-        if tree["error"]:
-            raise invalid("sql", f"DuckDB: {tree['error_message']}; write one SELECT")
-        if len(tree["statements"]) != 1:
-            raise invalid("sql", f"has {len(tree['statements'])} statements; write one SELECT")
-        return _Names(tree["statements"][0], known)
+        return names_in(self._text, self._session)
 
     def _provide(self, client: Client, names: _Names, plans: dict[str, Plan], *, every: bool) -> None:
         """Makes the tables known to DuckDB, with all columns or those that the SELECT needs."""
