@@ -42,7 +42,7 @@ FIXTURES := $(GO) test -tags invariants -vet=off ./internal/scenario/fixtures
 COMMITS := $(GO) test -tags invariants -vet=off -run 'CommitsThatRace' ./loader/catalog/icebergcat/commits
 # Every Python test but those of penstock.torch.
 PYTEST := .venv/test/bin/pytest -c python/pyproject.toml --rootdir .
-PYTHON_TESTS := --ignore python/tests/with_torch --ignore python/tests/with_browser python/tests demo tools/tests tools/fixtures/tests tools/worlds/tests/test_pyiceberg*.py
+PYTHON_TESTS := --ignore python/tests/with_torch --ignore python/tests/with_browser --ignore python/tests/test_monitoring.py python/tests demo tools/tests tools/fixtures/tests tools/worlds/tests/test_pyiceberg*.py
 FUZZTIME ?=
 
 GOLANGCI_VERSION := v2.15.0
@@ -54,6 +54,8 @@ MYPY := .venv/test/bin/mypy
 export PENSTOCK_BIN := $(CURDIR)/bin/penstock
 # Tests of S3 start this gateway; without it, each builds one.
 export PENSTOCK_S3GATEWAY := $(CURDIR)/.bin/s3gateway
+# Tests of the dashboard and the alerts start prometheus and promtool of this folder.
+export PENSTOCK_PROMETHEUS := $(CURDIR)/.bin
 # Go tests have PyIceberg and Spark write tables for them with these Pythons.
 export PENSTOCK_PYTHON := $(CURDIR)/.venv/test/bin/python
 export PENSTOCK_SPARK_PYTHON := $(CURDIR)/.venv/spark/bin/python
@@ -238,7 +240,7 @@ test: check ## lint, Go with the race detector, Python: ten minutes on two cores
 .PHONY: test-more
 test-more: ## all random cases, worlds and fixtures; long Python tests; torch; README, quickstart, packages, attacks, fuzzing
 	$(MAKE) -j3 --output-sync=target test-random test-torch test-python-more
-	$(MAKE) test-attack test-docs test-packages test-browser test-fuzz
+	$(MAKE) test-attack test-docs test-packages test-browser test-monitoring test-fuzz
 
 .PHONY: check
 check: check-go check-python ## lint alone
@@ -281,6 +283,11 @@ release-before: ## the release before this one, in .bin, for tests of both
 .PHONY: test-python-more
 test-python-more: build build-checked release-before .venv/test/.stamp $(PENSTOCK_S3GATEWAY) ## Python tests that take long and test no basic promise: those marked "more"
 	PENSTOCK_BIN=$(CHECKED) $(PYTEST) -m more $(PYTHON_TESTS)
+
+# Each test waits for a Prometheus that scrapes once a second.
+.PHONY: test-monitoring
+test-monitoring: build .venv/test/.stamp $(PENSTOCK_S3GATEWAY) .bin/prometheus ## the queries of the dashboard and the alerts, on a real Prometheus
+	$(PYTEST) python/tests/test_monitoring.py
 
 # penstock.torch, in an environment of its own: torch and the frameworks take 6 GB. check-python
 # knows nothing of torch's types; here mypy does.
@@ -422,6 +429,11 @@ $(GOLANGCI):
 $(PENSTOCK_S3GATEWAY): $(wildcard tools/s3gateway/*)
 	@echo "$@: building the S3 gateway of the tests"
 	@tools/progress.sh $@ $(GO) build -C tools/s3gateway -v -o $@ .
+
+# Prometheus and promtool, of a module of their own, without the plugins that discover targets.
+.bin/prometheus: tools/prometheus/go.mod
+	@echo "$@: compiling Prometheus from source, which takes minutes"
+	@tools/progress.sh $@ $(GO) build -C tools/prometheus -v -tags remove_all_sd -ldflags '-s -w' -o $(CURDIR)/.bin/ github.com/prometheus/prometheus/cmd/prometheus github.com/prometheus/prometheus/cmd/promtool
 
 # A stamp is newer than all that its environment was made from; when a pin
 # changes, the environment is made anew, so that nothing of the old one stays.

@@ -19,6 +19,8 @@ type Observer struct {
 	// BatchSent is called after each batch was handed to the network or delivered in mapped memory, with
 	// its rows, its bytes on the wire, and its bytes in mapped memory.
 	BatchSent func(dataset, job string, rows, bytes, mapped int64)
+	// StreamSetBack is called when a stream repeats a step, because other streams need the memory.
+	StreamSetBack func(dataset string)
 	// StreamEnded is called when a stream that began has ended.
 	StreamEnded func(StreamEnd)
 	// Stalled is called with each report of a trainer.
@@ -51,6 +53,9 @@ func (o Observer) withDefaults() Observer {
 	}
 	if o.BatchSent == nil {
 		o.BatchSent = func(string, string, int64, int64, int64) {}
+	}
+	if o.StreamSetBack == nil {
+		o.StreamSetBack = func(string) {}
 	}
 	if o.StreamEnded == nil {
 		o.StreamEnded = func(StreamEnd) {}

@@ -225,6 +225,7 @@ func (o *streamSender) setBack(ctx context.Context) bool {
 		return false
 	}
 	o.log.InfoContext(ctx, "stream waits for memory of others", "step", o.cursor.Step)
+	o.options.Observer.StreamSetBack(o.dataset)
 	return true
 }
 

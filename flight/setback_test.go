@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -104,7 +105,12 @@ func TestStreamsBeyondTheBudgetWaitAndThenRun(t *testing.T) {
 	t.Parallel()
 	for _, slots := range []int{3, 6, 40} {
 		b := budget.New(3*unit + unit/2)
-		s := serve(t, Options{MaxStreams: slots, Budget: b, Clock: time.Now, Pressed: b.Pressed, Loader: opens(newWorld(t).loader(), hoarders(b, 9))})
+		var observed atomic.Int64
+		s := serve(t, Options{MaxStreams: slots, Budget: b, Clock: time.Now, Pressed: b.Pressed, Observer: Observer{StreamSetBack: func(dataset string) {
+			if dataset == "homefeed" {
+				observed.Add(1)
+			}
+		}}, Loader: opens(newWorld(t).loader(), hoarders(b, 9))})
 		ticket := s.ticket(t, `{"dataset": "homefeed", "columns": ["item"]}`)
 		var all sync.WaitGroup
 		for range 12 {
@@ -132,6 +138,7 @@ func TestStreamsBeyondTheBudgetWaitAndThenRun(t *testing.T) {
 		all.Wait()
 		require.Zero(t, b.Used())
 		require.Zero(t, b.Streams())
+		require.Positive(t, observed.Load())
 	}
 }
 

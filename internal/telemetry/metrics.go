@@ -23,6 +23,7 @@ type Metrics struct {
 	ready    atomic.Bool
 	open     *prometheus.GaugeVec     // open streams, by dataset
 	ended    *prometheus.CounterVec   // streams that ended, by dataset and end
+	setBack  *prometheus.CounterVec   // streams that repeated a step, by dataset
 	rows     *prometheus.CounterVec   // sent, by dataset
 	batches  *prometheus.CounterVec   // sent, by dataset
 	bytes    *prometheus.CounterVec   // sent, by dataset
@@ -102,6 +103,7 @@ func NewMetrics(version string) *Metrics {
 		registry: prometheus.NewRegistry(),
 		open:     prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "penstock_streams_open", Help: "Streams that are open."}, []string{"dataset"}),
 		ended:    counter("penstock_streams_ended_total", "Streams that ended, by outcome: ok, cancelled, deadline or a kind of failure.", "dataset", "end"),
+		setBack:  counter("penstock_streams_set_back_total", "How often a stream repeated a step because the memory budget was full.", "dataset"),
 		rows:     counter("penstock_rows_sent_total", "Rows handed to the network.", "dataset"),
 		batches:  counter("penstock_batches_sent_total", "Batches handed to the network.", "dataset"),
 		bytes:    counter("penstock_bytes_sent_total", "Bytes of batches handed to the network.", "dataset"),
@@ -134,7 +136,7 @@ func NewMetrics(version string) *Metrics {
 	})
 	built := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "penstock_build_info", Help: "Always 1, with the program's version."}, []string{"version"})
 	built.WithLabelValues(version).Set(1)
-	m.registry.MustRegister(m.open, m.ended, m.rows, m.batches, m.bytes, m.mapped, m.streams, m.calls, m.took, built, serving,
+	m.registry.MustRegister(m.open, m.ended, m.setBack, m.rows, m.batches, m.bytes, m.mapped, m.streams, m.calls, m.took, built, serving,
 		m.trainers.rows, m.trainers.batches, m.trainers.seconds, m.trainers.waited,
 		m.staging.rows, m.staging.duplicates, m.staging.read, m.staging.spilled, m.staging.rate,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -173,6 +175,7 @@ func (m *Metrics) Observer() flight.Observer {
 		StreamBegan: func(dataset, job string) {
 			m.open.WithLabelValues(label(dataset)).Inc()
 			fromZero(m.ended, label(dataset))
+			m.setBack.WithLabelValues(label(dataset))
 			m.jobs.began(job)
 		},
 		BatchSent: func(dataset, job string, rows, bytes, mapped int64) {
@@ -182,6 +185,7 @@ func (m *Metrics) Observer() flight.Observer {
 			m.bytes.WithLabelValues(label(dataset)).Add(float64(bytes))
 			m.mapped.WithLabelValues(label(dataset)).Add(float64(mapped))
 		},
+		StreamSetBack: func(dataset string) { m.setBack.WithLabelValues(label(dataset)).Inc() },
 		StreamEnded: func(end flight.StreamEnd) {
 			m.open.WithLabelValues(label(end.Dataset)).Dec()
 			m.ended.WithLabelValues(label(end.Dataset), end.End).Inc()

@@ -38,8 +38,9 @@ func (m *requestMetrics) add(r store.Request) {
 	m.ended.WithLabelValues(operation, string(r.Outcome)).Inc()
 	m.bytes.WithLabelValues(operation).Add(float64(r.Bytes))
 	m.took.WithLabelValues(operation).Observe(r.Took.Seconds())
+	retries := m.again.WithLabelValues(operation) // 0 before the first one
 	if r.Again {
-		m.again.WithLabelValues(operation).Inc()
+		retries.Inc()
 	}
 }
 

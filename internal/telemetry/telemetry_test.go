@@ -168,6 +168,7 @@ func TestMetrics(t *testing.T) {
 	o.StreamBegan("home", "")
 	o.StreamBegan("home", "")
 	o.StreamBegan("", "")
+	o.StreamSetBack("home")
 	o.BatchSent("home", "", 10, 100, 0)
 	o.BatchSent("home", "", 5, 60, 1000)
 	o.BatchSent("", "", 1, 2, 0)
@@ -229,6 +230,8 @@ func TestMetrics(t *testing.T) {
 		`penstock_streams_ended_total{dataset="home",end="unavailable"} 0`,
 		`penstock_streams_open{dataset="(inline)"} 0`,
 		`penstock_streams_open{dataset="home"} 1`,
+		`penstock_streams_set_back_total{dataset="(inline)"} 0`,
+		`penstock_streams_set_back_total{dataset="home"} 1`,
 		`penstock_trainer_batches_total{dataset="home"} 3`,
 		`penstock_trainer_rows_total{dataset="home"} 10`,
 	}, metrics(t, m.Handler(false)))

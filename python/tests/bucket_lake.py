@@ -41,10 +41,11 @@ class BucketLake:
     Attributes:
         catalog: PyIceberg's, which reaches the gateway without accidents.
         accidents: of penstock's calls.
+        endpoint: of the gateway, without accidents.
     """
 
     def __init__(self, folder: Path, endpoint: str, stack: ExitStack, *, rest: bool) -> None:
-        self._folder, self._bucket = folder, folder / "s3" / "lake"
+        self._folder, self._bucket, self.endpoint = folder, folder / "s3" / "lake", endpoint
         uri, warehouse = f"sqlite:///{folder}/catalog.db", "s3://lake/warehouse"
         keys = {"s3.region": "us-east-1", "s3.access-key-id": _ACCESS, "s3.secret-access-key": _SECRET}
         self.catalog = SqlCatalog(

@@ -96,7 +96,7 @@ func causes() []alert {
 			"{{ $value | humanizePercentage }} of lookups in the catalog {{ $labels.catalog }} fail.",
 		},
 		{
-			"PenstockMemoryFull", `sum by (job, instance) (rate(penstock_stream_waited_seconds_total{cause="memory"}[5m])) > 0.5 and sum by (job, instance) (penstock_memory_reserved_bytes - penstock_memory_idle_bytes) > 0.9 * sum by (job, instance) (penstock_memory_budget_bytes)`,
+			"PenstockMemoryFull", `sum by (job, instance) (increase(penstock_streams_set_back_total[10m])) > 2 or sum by (job, instance) (rate(penstock_stream_waited_seconds_total{cause="memory"}[5m])) > 0.5 and sum by (job, instance) (penstock_memory_reserved_bytes - penstock_memory_idle_bytes) > 0.9 * sum by (job, instance) (penstock_memory_budget_bytes)`,
 			"10m", "streams that begin need more memory than later", warning,
 			"The memory budget of {{ $labels.instance }} is full, and streams wait for memory.",
 		},

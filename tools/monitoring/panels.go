@@ -84,6 +84,9 @@ func admission() row {
 		{"Slots", "Streams that have a slot or wait for one, and the setting max_streams.", "short", lines, []query{
 			{`sum(penstock_stream_slots_taken{$at})`, "taken"}, {`sum(penstock_streams_waiting{$at})`, "waiting"}, {`sum(penstock_stream_slots{$at})`, "limit"},
 		}},
+		{"Streams set back", "How often per second streams repeated a step because the memory budget was full. Fewer streams have slots then.", "short", lines, []query{
+			{`sum by (dataset) (rate(penstock_streams_set_back_total{$of}[$__rate_interval]))`, "{{dataset}}"},
+		}},
 		{"Calls", "Calls per second, by method.", "short", lines, []query{{`sum by (method) (rate(penstock_calls_total{$at}[$__rate_interval]))`, "{{method}}"}}},
 		{"Calls that failed", "Calls per second that ended otherwise than ok, by outcome. Refused credentials and rights are unauthenticated and forbidden.", "short", stacked, []query{
 			{`sum by (end) (rate(penstock_calls_total{$at,end!~"ok|moved"}[$__rate_interval]))`, "{{end}}"},
