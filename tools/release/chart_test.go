@@ -38,6 +38,7 @@ type rendered struct {
 	deployment appsv1.Deployment
 	service    corev1.Service
 	config     corev1.Secret
+	monitoring []map[string]any // what the operators of Prometheus and Grafana read
 }
 
 func (r rendered) container() corev1.Container { return r.deployment.Spec.Template.Spec.Containers[0] }
@@ -59,6 +60,11 @@ func render(values map[string]any) (rendered, error) {
 	var r rendered
 	into := map[string]any{"deployment.yaml": &r.deployment, "service.yaml": &r.service, "config.yaml": &r.config}
 	for name, text := range files {
+		if filepath.Base(name) == "monitoring.yaml" {
+			if r.monitoring, err = documents(text); err != nil {
+				return r, fmt.Errorf("%s: %w\n%s", name, err, text)
+			}
+		}
 		to, known := into[filepath.Base(name)]
 		if !known || strings.TrimSpace(text) == "" {
 			continue
@@ -68,6 +74,67 @@ func render(values map[string]any) (rendered, error) {
 		}
 	}
 	return r, nil
+}
+
+// documents decodes the documents of a YAML text.
+func documents(text string) ([]map[string]any, error) {
+	var out []map[string]any
+	for one := range strings.SplitSeq(text, "\n---\n") {
+		var object map[string]any
+		if err := yaml.UnmarshalStrict([]byte(one), &object); err != nil {
+			return nil, err
+		}
+		if len(object) > 0 {
+			out = append(out, object)
+		}
+	}
+	return out, nil
+}
+
+// at returns a field of a decoded object.
+func at(object map[string]any, path ...string) any {
+	for _, name := range path[:len(path)-1] {
+		object, _ = object[name].(map[string]any)
+	}
+	return object[path[len(path)-1]]
+}
+
+// With metrics.serviceMonitor, alerts and dashboard, the chart has what makes Prometheus and Grafana use the files of deploy.
+func TestChartHasAlertsAndDashboard(t *testing.T) {
+	r, err := render(valuesOf(t, "insecure"))
+	require.NoError(t, err)
+	require.Empty(t, r.monitoring, "off by default")
+
+	r, err = render(valuesOf(t, "tokens"))
+	require.NoError(t, err)
+	require.Len(t, r.monitoring, 3)
+	monitor, rule, board := r.monitoring[0], r.monitoring[1], r.monitoring[2]
+	require.Equal(t, []any{"ServiceMonitor", "PrometheusRule", "ConfigMap"}, []any{monitor["kind"], rule["kind"], board["kind"]})
+	selector, _ := at(monitor, "spec", "selector", "matchLabels").(map[string]any)
+	require.NotEmpty(t, selector)
+	for name, value := range selector {
+		require.Equal(t, value, r.service.Labels[name])
+	}
+	require.Equal(t, []any{map[string]any{
+		"port": "metrics", "interval": "30s", "scheme": "https",
+		"tlsConfig": map[string]any{
+			"serverName": "loader-penstock", "ca": map[string]any{"secret": map[string]any{"name": "loader-ca", "key": "ca.crt"}},
+		},
+		"authorization": map[string]any{"credentials": map[string]any{"name": "prometheus-token", "key": "token"}},
+	}}, at(monitor, "spec", "endpoints"))
+	require.True(t, slices.ContainsFunc(r.service.Spec.Ports, func(p corev1.ServicePort) bool { return p.Name == "metrics" }))
+	require.Contains(t, r.service.Name, "penstock", "the alerts look for jobs whose name has it")
+	require.Equal(t, "prometheus", at(rule, "metadata", "labels", "release"))
+
+	var alerts map[string]any
+	text, err := os.ReadFile("../../deploy/prometheus/alerts.yaml")
+	require.NoError(t, err)
+	require.NoError(t, yaml.Unmarshal(text, &alerts))
+	require.Equal(t, alerts, rule["spec"])
+	text, err = os.ReadFile("../../deploy/grafana/penstock.json")
+	require.NoError(t, err)
+	require.Equal(t, string(text), at(board, "data", "penstock.json"))
+	require.Equal(t, "1", at(board, "metadata", "labels", "grafana_dashboard"))
 }
 
 // valuesOf reads one of the sets of values.
@@ -171,6 +238,9 @@ func TestValuesThatCannotServeAreRefused(t *testing.T) {
 		"config and configSecret are both set":       {"config": "datasets: {}"},
 		"tls.secret: name a secret":                  {"tls": map[string]any{"secret": ""}},
 		"tokens.secret: name a secret":               {"tokens": map[string]any{"secret": ""}},
+		"metrics.serviceMonitor needs":               {"metrics": map[string]any{"serviceMonitor": map[string]any{"enabled": true}}},
+		"metrics.serviceMonitor.caSecret":            {"metrics": map[string]any{"enabled": true, "serviceMonitor": map[string]any{"enabled": true}}},
+		"metrics.serviceMonitor.tokenSecret":         {"metrics": map[string]any{"enabled": true, "serviceMonitor": map[string]any{"enabled": true, "caSecret": "c"}}},
 		"additional properties 'memory' not allowed": {"memory": "4GiB"},
 	} {
 		values := valuesOf(t, "tokens")

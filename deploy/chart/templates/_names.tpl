@@ -21,6 +21,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- if and .Values.config .Values.configSecret }}{{ fail "config and configSecret are both set: choose one" }}{{ end -}}
 {{- if and (not .Values.tls.secret) (not .Values.insecure) }}{{ fail "tls.secret: name a secret with the server's certificate; or set insecure, if every program that reaches the service may read what is sent" }}{{ end -}}
 {{- if and (not .Values.tokens.secret) (not .Values.tls.clientCA) (not .Values.insecure) (not (hasKey .Values.settings "jwt_issuer")) }}{{ fail "tokens.secret: name a secret with server.tokens; or set insecure, if every program that reaches the service may read all datasets" }}{{ end -}}
+{{- with .Values.metrics.serviceMonitor }}{{ if .enabled -}}
+{{- if not $.Values.metrics.enabled }}{{ fail "metrics.serviceMonitor needs metrics.enabled" }}{{ end -}}
+{{- if and $.Values.tls.secret (not .caSecret) }}{{ fail "metrics.serviceMonitor.caSecret: name a secret with ca.crt, with which Prometheus checks the server's certificate" }}{{ end -}}
+{{- if and $.Values.tls.clientCA (not .clientSecret) }}{{ fail "metrics.serviceMonitor.clientSecret: name a secret with tls.crt and tls.key, since the server asks for certificates" }}{{ end -}}
+{{- if and $.Values.tokens.secret (not .tokenSecret) }}{{ fail "metrics.serviceMonitor.tokenSecret: name a secret with a token, since the server asks for one" }}{{ end -}}
+{{- end }}{{ end -}}
 {{- if and .Values.tls.clientCA (not .Values.tls.secret) }}{{ fail "tls.clientCA needs tls.secret" }}{{ end -}}
 {{- end -}}
 
