@@ -386,12 +386,14 @@ class Channel:
             return remedy
         return f"check that `penstock serve` listens at {self.location}"
 
-    def stream(self, ticket: flight.Ticket, session: str | None = None) -> tuple[Lease, Call]:
+    def stream(
+        self, ticket: flight.Ticket, session: str | None = None, headers: Iterable[tuple[str, str]] = ()
+    ) -> tuple[Lease, Call]:
         """Starts a stream. The caller releases the lease, and reads within the call's `translated`.
 
-        `session` identifies the session for batches in mapped memory, if there is one.
+        `session` identifies the session for batches in mapped memory, if there is one. `headers` are sent too.
         """
-        headers = [] if session is None else [(local.HEADER, session)]
+        headers = [*headers] if session is None else [*headers, (local.HEADER, session)]
         if self.settings.moves:
             headers.append(_MOVES)
         options = self.settings.options(unlimited=True, headers=headers)

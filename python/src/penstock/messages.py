@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, TypeVar
 
 import pyarrow as pa
@@ -56,6 +56,7 @@ class Messages:
         local_socket: str | None = None,
         tensor_plan: bytes | None = None,
         receiver: bool = False,
+        headers: Iterable[tuple[str, str]] = (),
     ) -> None:
         """Prepares to read.
 
@@ -68,7 +69,9 @@ class Messages:
             local_socket: the path of the server's socket for batches in mapped memory; None if it has none.
             tensor_plan: the plan of the blocks to get through this socket or a receiver; None to get batches.
             receiver: whether to read through a receiver if the server makes no blocks for this process.
+            headers: sent with the ticket.
         """
+        self._headers = tuple(headers)
         self.channel = channel
         self._ticket = ticket
         self._schema = schema
@@ -127,7 +130,7 @@ class Messages:
         """Opens the stream, and checks its schema."""
         through = self._connected()
         session = None if self._session is None else self._session.identity
-        self._lease, self._call = through.stream(flight.Ticket(self._ticket), session)
+        self._lease, self._call = through.stream(flight.Ticket(self._ticket), session, self._headers)
         with self._call.translated(unclassified=errors.Corrupt):
             if not self._is_planned(self._reader().schema):
                 raise errors.Corrupt("the stream's schema differs from the planned one", remedy="read again")

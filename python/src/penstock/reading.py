@@ -6,11 +6,12 @@ import contextlib
 import json
 import logging
 import threading
+import time
 from typing import Any, Self
 
 import pyarrow as pa
 
-from penstock import errors, receivers, reports
+from penstock import errors, receivers, reports, traces
 from penstock.backoff import Backoff
 from penstock.bound import BoundQuery, PlannedQuery
 from penstock.channel import Channel
@@ -19,6 +20,7 @@ from penstock.messages import Messages, Way
 from penstock.plan import Endpoint, Plan
 from penstock.rings import Block
 from penstock.servers import is_retryable
+from penstock.traces import Traces
 
 _log = logging.getLogger("penstock")
 
@@ -40,6 +42,7 @@ class Reading:
         moved: the number of times the stream moved because its server was told to stop.
         way: how the last batch came; None before the first one.
         why: why the last batch did not come as a block; "" if it did, or if no blocks were requested.
+        traces: the traces of its steps; None if the program traces nothing.
     """
 
     def __init__(
@@ -72,6 +75,8 @@ class Reading:
         self._skips_receiver = False  # the next time
         self._why = ""  # why this stream is not read through a receiver
         self._ended = False
+        # Streams of parts have steps of the same numbers, so their traces are the server's own.
+        self.traces = Traces.opened_now(plan.id) if endpoint.splits is None else None
         self.way: Way | None = None
         self.why = ""
         self.rows = 0
@@ -177,6 +182,7 @@ class Reading:
             return None
         messages = self._messages
         assert messages is not None
+        began = time.time_ns()
         batch = messages.next()
         if messages.moved:
             self._move(messages)
@@ -201,6 +207,10 @@ class Reading:
         self.batches += 1
         self._replanned = False
         self._immediate = 0
+        if self.traces is not None:
+            self.traces.record(
+                "penstock.client.wait", json.loads(messages.cursor or b"{}"), began, time.time_ns()
+            )
         return batch
 
     def _open(self) -> bool:
@@ -226,6 +236,7 @@ class Reading:
             local_socket=plan.local_socket,
             tensor_plan=self._tensor_plan,
             receiver=self._receives and not self._skips_receiver,
+            headers=() if self.traces is None else ((traces.HEADER, self.traces.header),),
         )
         self._skips_receiver = False
         if self._closed.is_set():  # closed by another thread

@@ -19,6 +19,7 @@ from penstock.markup import Report, document
 from penstock.plan import Plan
 from penstock.progress import Progress, ProgressOption
 from penstock.reading import Reading
+from penstock.traces import Traces
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -206,6 +207,11 @@ class Stream(BatchIterator):
         self._tensor_plan = plan
         for reading in self._readings:
             reading.accept_blocks(plan)
+
+    @property
+    def traces(self) -> Traces | None:
+        """The traces of its steps; None if the program traces nothing, or if several shards are read."""
+        return self._readings[0].traces if len(self._readings) == 1 else None
 
     def _batches(self) -> int | None:
         return _sum(r.endpoint.batches for r in self._readings)

@@ -254,7 +254,7 @@ class Source:
                 cursor, step = given, int(given["step"]) - 1
             self._next_step = step + self._spec.start.every[1]
             if self._spec.returns(step):
-                return Item(self._sent(records, cursor, step), cursor, records.num_rows)
+                return Item(self._traced(stream, records, cursor, step), cursor, records.num_rows)
         return None
 
     def close(self) -> None:
@@ -296,6 +296,19 @@ class Source:
                 if isinstance(stream, Mix)
                 else "create the dataset with tail='drop' or count='exact'",
             ) from unknown
+
+    def _traced(
+        self, stream: Stream | Mix, records: pa.RecordBatch | Block, cursor: Cursor | bytes, step: int
+    ) -> Sent:
+        """Starts to copy the loop's value, and records how long its conversion takes if the step is traced."""
+        traces = stream.traces if isinstance(stream, Stream) else None
+        if traces is None:
+            return self._sent(records, cursor, step)
+        began = time.time_ns()
+        sent = self._sent(records, cursor, step)
+        given = json.loads(cursor) if isinstance(cursor, bytes) else cursor
+        traces.record("penstock.client.convert", given, began, time.time_ns())
+        return sent
 
     def _sent(self, records: pa.RecordBatch | Block, cursor: Cursor | bytes, step: int) -> Sent:
         """Starts to copy the loop's value to its device."""
