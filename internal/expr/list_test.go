@@ -106,7 +106,7 @@ func TestFittedListsAreLiterals(t *testing.T) {
 	for i, e := range []*Expr{filter, literal} {
 		bound, err := e.Bind(schema)
 		require.NoError(t, err)
-		passed[i], err = bound.Evaluate(rows, nil)
+		passed[i], err = bound.Evaluate(rows, nil, nil)
 		require.NoError(t, err)
 	}
 	require.NotEmpty(t, passed[0])
