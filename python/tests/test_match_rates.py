@@ -128,7 +128,8 @@ def test_verify_says_that_part_of_the_keys_is_written_otherwise(
     assert (forms["sampled"], forms["respelled"], forms["differences"]) == (64, 64, ["upper and lower case"])
     assert all(pair["staging"] == pair["training"].upper() for pair in forms["pairs"])
     assert all(pair["training"].strip('"') in KEYS for pair in forms["pairs"])
-    assert {key.strip('"') for key in found["tables"][1]["join"]["unmatched"]} <= set(KEYS)
+    assert len(found.tables[1].keys.unmatched) == 5
+    assert {key.strip('"') for key in found.tables[1].keys.unmatched} <= set(KEYS)
     assert [f for f in served[0].verify("right").findings if f.kind == "spelling"] == []
 
 

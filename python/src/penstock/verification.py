@@ -97,6 +97,7 @@ class VerifiedKeys:
         duplicates_asked: the number of duplicate keys that a training row has.
         orphan_keys: the number of keys that no training row has.
         orphan_rows: the number of their rows.
+        unmatched: a few keys of training rows without a match, with texts in quotes.
     """
 
     training_rows: int
@@ -113,12 +114,15 @@ class VerifiedKeys:
     duplicates_asked: int
     orphan_keys: int
     orphan_rows: int
+    unmatched: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, found: Mapping[str, Any]) -> Self:
         """Decodes a part of the server's answer."""
-        numbers: dict[str, Any] = {name: found[name] for name in cls.__dataclass_fields__}
-        return cls(**numbers)
+        numbers: dict[str, Any] = {
+            name: found[name] for name in cls.__dataclass_fields__ if name != "unmatched"
+        }
+        return cls(**numbers, unmatched=tuple(found.get("unmatched") or ()))
 
 
 @dataclass(frozen=True)
