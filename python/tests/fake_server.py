@@ -194,6 +194,9 @@ def do_get(request: bytes, context: grpc.ServicerContext) -> Iterator[bytes]:
         rows = rows[:-BATCH_ROWS] if name == "seam loses" else rows
     sent = batches = 0
     while given < len(rows):
+        if moves := _moved(asked, batches, cursor(shard, given)):
+            yield from moves
+            return
         part = rows[given : given + BATCH_ROWS]
         given, sent, batches = given + len(part), sent + len(part), batches + 1
         batch = pa.record_batch([pa.array(part), pa.array([str(n) for n in part])], schema=SCHEMA)
@@ -215,6 +218,23 @@ def do_get(request: bytes, context: grpc.ServicerContext) -> Iterator[bytes]:
     }
     report = {"rows": sent, "batches": batches, "cursor": cursor(shard, given), "staging": counts}
     yield from _end(name, report)
+
+
+def _moved(asked: dict[str, Any], batches: int, at: dict[str, Any]) -> list[bytes]:
+    """The last message of a stream that continues on another server from here; none if it goes on."""
+    name = asked["name"]
+    if name == "moves ever" or (name == "moves once" and asked["plans"] == 1):
+        return [flight_data(None, b'{"moved": {"batches": 0}}')]
+    if not name.startswith("moved") or asked["given"] or batches < 3:
+        return []
+    if name == "moved elsewhere":
+        at["step"] += 1
+    said = {"moved": {"batches": batches + (name == "moved short"), "cursor": at}}
+    late = pa.RecordBatch.from_pylist([{"n": 1}], SCHEMA).serialize()
+    return [
+        flight_data(None, json.dumps(said).encode()),
+        *([flight_data(late, b"{}")] if name == "moved late" else []),
+    ]
 
 
 def _end(name: str, report: dict[str, Any]) -> Iterator[bytes]:

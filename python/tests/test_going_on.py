@@ -253,3 +253,23 @@ def test_every_report_has_staging_and_partial(
     for one in [report, *report.get("shards", [])]:
         assert one["partial"] is (name != "good")
         assert one["staging"]["features"]["rows"] >= 0
+
+
+# spec: wire-58
+@pytest.mark.parametrize("name", ["moved", "moves once"])
+def test_streams_that_move(lasting: penstock.Client, caplog: pytest.LogCaptureFixture, name: str) -> None:
+    stream = lasting.read(name)
+    assert stream.read_all()["n"].to_pylist() == list(range(ROWS))
+    assert (stream.stats.moved, stream.stats.resumed) == (1, 0)
+    assert not warnings(caplog)
+
+
+# spec: wire-58
+def test_streams_that_only_move(fake_address: str, caplog: pytest.LogCaptureFixture) -> None:
+    """After one try at once, the delays are those after a failure."""
+    with penstock.connect(fake_address, reconnect=0.3) as client:
+        stream = client.read("moves ever")
+        with pytest.raises(penstock.Unavailable, match="is shutting down"):
+            next(stream)
+    assert stream.stats.moved >= 1
+    assert 1 <= len(warnings(caplog)) < 10

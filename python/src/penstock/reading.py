@@ -66,7 +66,8 @@ class Reading:
         self._replanned = False
         self._messages: Messages | None = None
         self._backoff = Backoff(bound.servers.settings.reconnect)
-        self._immediate = 0  # how many more failures are followed by another try at once
+        # After the stream moved, until its next batch: how many more failures are followed by another try at once.
+        self._immediate: int | None = None
         self._closed = threading.Event()
         self._parts: list[dict[str, Any]] = []
         self._cursor: bytes | None = None
@@ -206,7 +207,7 @@ class Reading:
         self.rows += batch.num_rows
         self.batches += 1
         self._replanned = False
-        self._immediate = 0
+        self._immediate = None
         if self.traces is not None:
             self.traces.record(
                 "penstock.client.wait", json.loads(messages.cursor or b"{}"), began, time.time_ns()
@@ -297,7 +298,7 @@ class Reading:
         Raises:
             Unavailable: all servers move the stream before its next batch. A retry waits.
         """
-        if messages.batches:
+        if messages.batches or self._immediate is None:
             self._immediate = len(self._bound.servers)
         elif not self._immediate:
             raise errors.Unavailable(f"{messages.channel.location} is shutting down")
@@ -356,7 +357,8 @@ class Reading:
                 "the stream of %s moves on to %s: %s", self._bound.name, self._channel.location, failure
             )
             return True
-        self._immediate = 0
+        if self._immediate is not None:
+            self._immediate = 0
         wait = self._backoff.next(failure.retry_after)
         if wait is None:
             failure.add_note(
