@@ -228,7 +228,7 @@ func Graph() []Row {
 		{Folder: "cmd/penstock/keyfile", Imports: "fault"},
 		{Folder: "cmd/penstock/owners", Imports: "fault"},
 		{Folder: "cmd/penstock/inputs", Imports: "foreign rowsin store batch budget fault", Outside: libCompress},
-		{Folder: "cmd/penstock/compute", Imports: "expr batch budget fault"},
+		{Folder: "cmd/penstock/compute", Imports: "expr conform batch budget fault"},
 		{Folder: "cmd/penstock/duckdb", Imports: "inputs dataset spool parquet batch budget digest fault"},
 		{Folder: "cmd/penstock/watch"},
 		{Folder: "cmd/penstock/servertls", Imports: "keyfile fault"},

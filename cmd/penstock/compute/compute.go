@@ -11,6 +11,7 @@ import (
 
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/conform"
 	"github.com/penstock/penstock/internal/expr"
 	"github.com/penstock/penstock/internal/fault"
 )
@@ -78,8 +79,12 @@ func Rows(rows array.RecordReader, computed []Column, result []string, b *budget
 			rows.Release()
 		}
 	}()
-	c := &computation{rows: rows}
-	fields := rows.Schema().Fields()
+	types, err := conform.New(rows.Schema()) // expressions have the types that tables have
+	if err != nil {
+		return nil, err
+	}
+	c := &computation{rows: rows, types: types}
+	fields := types.Schema().Fields()
 	for _, one := range computed {
 		schema := arrow.NewSchema(fields, nil)
 		if schema.HasField(one.Name) {
@@ -117,10 +122,23 @@ func Rows(rows array.RecordReader, computed []Column, result []string, b *budget
 // computation computes columns, batch by batch.
 type computation struct {
 	rows        array.RecordReader
+	types       *conform.Conformer
 	computed    []*expr.Computed
 	all, result *arrow.Schema
 	kept        []int // the columns of the result; nil: all
 	held        *budget.Reservation
+}
+
+// conformed returns a batch with the types that tables have. The caller releases it.
+func (c *computation) conformed(read arrow.RecordBatch) (arrow.RecordBatch, error) {
+	bytes, err := c.types.Bytes(read)
+	if err == nil {
+		err = c.held.Grow(bytes)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c.types.Batch(read, batch.Default())
 }
 
 // next returns the next batch, or nil at the end. The values of the batch before are not used any
@@ -130,7 +148,11 @@ func (c *computation) next() (arrow.RecordBatch, error) {
 		return nil, c.rows.Err()
 	}
 	c.held.Shrink(c.held.Held())
-	read := c.rows.RecordBatch()
+	read, err := c.conformed(c.rows.RecordBatch())
+	if err != nil {
+		return nil, err
+	}
+	defer read.Release()
 	columns := slices.Clone(read.Columns())
 	defer func() {
 		for _, made := range columns[read.NumCols():] {

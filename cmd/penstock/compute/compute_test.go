@@ -98,3 +98,26 @@ func TestWrongComputedColumns(t *testing.T) {
 	require.False(t, small.Next())
 	require.Equal(t, fault.Exhausted, fault.KindOf(small.Err()), small.Err())
 }
+
+// Files have types that tables do not have, such as the categories of pandas.
+func TestColumnsAreComputedFromTypesOfFiles(t *testing.T) {
+	b := budget.New(1 << 20)
+	texts := &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int8, ValueType: arrow.BinaryTypes.String}
+	schema := arrow.NewSchema([]arrow.Field{{Name: "country", Type: texts, Nullable: true}, {Name: "items", Type: arrow.LargeListOf(arrow.PrimitiveTypes.Int64), Nullable: true}}, nil)
+	batch, _, err := array.RecordFromJSON(memory.DefaultAllocator, schema, strings.NewReader(
+		`[{"country": "de", "items": [1, 2]}, {"country": null, "items": null}, {"country": "de", "items": []}]`))
+	require.NoError(t, err)
+	read, err := array.NewRecordReader(schema, []arrow.RecordBatch{batch})
+	require.NoError(t, err)
+	computed, err := Parse([]string{"upper = upper(country)", "n = length(items)"})
+	require.NoError(t, err)
+	got, err := Rows(read, computed, []string{"upper", "n", "country"}, b)
+	require.NoError(t, err)
+	defer got.Release()
+	require.True(t, got.Next(), got.Err())
+	text, err := got.RecordBatch().MarshalJSON()
+	require.NoError(t, err)
+	require.JSONEq(t, `[{"upper":"DE","n":2,"country":"de"},{"upper":null,"n":null,"country":null},{"upper":"DE","n":0,"country":"de"}]`, string(text))
+	require.False(t, got.Next())
+	require.NoError(t, got.Err())
+}
