@@ -43,10 +43,10 @@ func TestConstantsAreBounded(t *testing.T) {
 		require.Equal(t, fault.Invalid, fault.KindOf(err))
 		require.ErrorContains(t, err, "the constants of the expression take more than 16.0 MiB")
 	}
-	short := "replace('" + long + "', 'a', '" + long[:300] + "')"
-	_, err := evaluateOne(t, "length("+short+") + i", "[]")
+	some := "replace(" + inLevels(1, "replace(", "'"+long[:200]+"'", ", 'a', '"+long[:200]+"')") + ", 'a', '" + long[:100] + "')" // 4 MB
+	_, err := evaluateOne(t, "length("+some+") + i", "[]")
 	require.NoError(t, err)
-	_, err = evaluateOne(t, "length("+strings.Repeat(short+" || ", 7)+"s)", "[]")
+	_, err = evaluateOne(t, "length("+strings.Repeat(some+" || s || ", 5)+"s)", "[]")
 	require.ErrorContains(t, err, "the constants of the expression take more than 16.0 MiB")
 }
 
