@@ -239,8 +239,8 @@ test: check ## lint, Go with the race detector, Python: ten minutes on two cores
 # longest tests run beside Go's: those marked "more" wait for servers most of the time.
 .PHONY: test-more
 test-more: ## all random cases, worlds and fixtures; long Python tests; torch; README, quickstart, packages, attacks, fuzzing
-	$(MAKE) -j3 --output-sync=target test-random test-torch test-python-more
-	$(MAKE) test-attack test-docs test-packages test-browser test-monitoring test-fuzz
+	$(MAKE) -j4 --output-sync=target test-random test-torch test-python-more test-monitoring
+	$(MAKE) test-attack test-docs test-packages test-browser test-fuzz
 
 .PHONY: check
 check: check-go check-python ## lint alone

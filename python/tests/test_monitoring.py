@@ -163,7 +163,7 @@ def test_queries_have_results_and_nothing_fires_without_a_fault(site: Site) -> N
     policy = site.folder / "policy.yaml"
     rule = {"subjects": ["*"], "read": ["*"], "write": ["*"], "allow": ["stage"]}
     policy.write_text(json.dumps({"rules": [rule]}))
-    flags += ["--policy", str(policy)]
+    flags += ["--policy", str(policy), "--trace", f"http://127.0.0.1:{monitored.free_port()}"]
     flags += [
         "--cache-dir",
         str(site.folder / "columns"),

@@ -31,8 +31,8 @@ func symptoms() []alert {
 	return []alert{
 		{
 			"PenstockDown", `up{job=~".*penstock.*"} == 0 or penstock_serving == 0`,
-			"5m", "a restart takes seconds, and streams may finish within the drain time", critical,
-			"The server {{ $labels.instance }} does not answer, or does not end after it was told to stop.",
+			"5m", "a restart takes seconds, a server plans its datasets before it is ready, and streams may finish within the drain time", critical,
+			"The server {{ $labels.instance }} does not answer, or is not ready for calls.",
 		},
 		{
 			"PenstockRestarts", `changes(process_start_time_seconds{job=~".*penstock.*"}[30m]) > 2`,
