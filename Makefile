@@ -223,6 +223,10 @@ attack: build ## harm to a server from outside: rows, memory and times hold; QUI
 churn: build .venv/bench/.stamp ## ten minutes of clients that come and go beside a small cache and a server that is killed
 	PYTHONPATH=python/src .venv/bench/bin/python benchmarks/churn.py
 
+.PHONY: restarts
+restarts: build release-before .venv/bench/.stamp ## 100 rolling restarts of three servers below sixteen streams; every other round starts the release before
+	.venv/bench/bin/python benchmarks/restarts.py --old "$$(tools/release_before.sh)/penstock"
+
 .PHONY: agree
 agree: build .venv/bench/.stamp ## TPC-H and T whole: DuckDB and Polars give the same rows
 	.venv/bench/bin/python benchmarks/agree.py --full

@@ -1,0 +1,225 @@
+"""Do trainers notice that servers are restarted one after the other?
+
+Three servers of T, each with the addresses of all, feed streams that take a batch every 20 ms, each with its own shard of a
+shuffled epoch, again and again. The servers are told to stop (SIGTERM) and started again in turn. With `--old`, every other
+restart starts the program of another release. The checks:
+
+- no stream raises an error, and none logs a warning;
+- the batches of each stream, in order, are those of an undisturbed read, by a digest of all values.
+
+For each restart and stream, the longest wait for a batch meanwhile is noted.
+
+    python benchmarks/restarts.py [--restarts N] [--old PROGRAM] [--package FOLDER]
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import tables
+from running import ROOT, Program, RunError
+
+_SIZES = tables.Sizes(rows=400_000, requests=40_000)
+_SERVERS = 3
+_READERS = 2  # processes
+_START_LIMIT = 60
+_STOP_LIMIT = 60
+_WARM_UP = 3.0
+_MEMORY = str(1 << 30)
+
+
+class Replica:
+    """A server at one address, which is restarted."""
+
+    def __init__(self, config: Path, keys: Path, log: Path) -> None:
+        self.address = _free_address()
+        self._config, self._keys, self._log = config, keys, log
+        self._process: subprocess.Popen[str] | None = None
+
+    def start(self, binary: Path) -> None:
+        """Starts the server, and waits until it serves."""
+        settings = (("memory", _MEMORY), ("ticket_keys", str(self._keys)), ("log_level", "warn"))
+        command = Program(binary, settings).command(self._config, self.address)
+        with self._log.open("a") as log:
+            self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+        output = self._process.stdout
+        if output is None or not select.select([output], [], [], _START_LIMIT)[0] or not output.readline():
+            raise RunError(f"the server did not start: {self._log.read_text()}")
+
+    def stop(self) -> float:
+        """Tells the server to stop, and waits until it has ended. Returns the seconds that it took."""
+        began = time.monotonic()
+        if self._process is not None:
+            self._process.send_signal(signal.SIGTERM)
+            self._process.wait(_STOP_LIMIT)
+            if self._process.stdout is not None:
+                self._process.stdout.close()
+        self._process = None
+        return time.monotonic() - began
+
+    def kill(self) -> None:
+        """Kills the server."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+
+@dataclasses.dataclass(frozen=True)
+class Restart:
+    """One restart: when the server was told to stop, how long it took to end, and to serve again."""
+
+    at: float
+    ending: float
+    starting: float
+
+
+def _readers(given: argparse.Namespace) -> list[subprocess.Popen[str]]:
+    """Starts the processes that read, with the Python package of this repository or another one."""
+    package = given.package or ROOT / "python" / "src"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(package), str(ROOT / "benchmarks")])}
+    found = []
+    for number in range(_READERS):
+        shards = [str(i) for i in range(given.streams) if i % _READERS == number]
+        command = [sys.executable, str(ROOT / "benchmarks" / "restarts_reader.py"), *shards]
+        command += ["--of", str(given.streams), "--rows", str(given.rows), "--pause", str(given.pause)]
+        pipe = subprocess.PIPE
+        found.append(subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe, text=True))
+    return found
+
+
+def _tell(process: subprocess.Popen[str], line: str) -> None:
+    assert process.stdin is not None
+    process.stdin.write(line + "\n")
+    process.stdin.flush()
+
+
+def _roll(given: argparse.Namespace, replicas: list[Replica], programs: list[Path]) -> list[Restart]:
+    """Restarts the servers in turn. Each round of restarts starts the next program."""
+    restarts = []
+    for number in range(given.restarts):
+        replica = replicas[number % len(replicas)]
+        at = time.monotonic()
+        ending = replica.stop()
+        began = time.monotonic()
+        replica.start(programs[number // len(replicas) % len(programs)])
+        restarts.append(Restart(at, ending, time.monotonic() - began))
+        time.sleep(given.settle)
+    return restarts
+
+
+def _run(given: argparse.Namespace, folder: Path) -> tuple[list[Restart], list[dict[str, Any]]]:
+    bench = given.tables / "restarts"
+    tables.ensure(bench, _SIZES)
+    keys = folder / "tickets.keys"
+    keys.write_text("k1 " + "A" * 43 + "=\n")
+    keys.chmod(0o600)
+    replicas = [
+        Replica(tables.config_path(bench), keys, folder / f"server-{number}.log")
+        for number in range(_SERVERS)
+    ]
+    programs = [given.new, given.old] if given.old else [given.new]
+    try:
+        for replica in replicas:
+            replica.start(programs[-1])
+        readers = _readers(given)
+        for reader in readers:
+            _tell(reader, ",".join(replica.address for replica in replicas))
+        for reader in readers:
+            if reader.stdout is None or not reader.stdout.readline():
+                raise RunError("a reader ended")
+        time.sleep(_WARM_UP)
+        restarts = _roll(given, replicas, programs)
+        time.sleep(given.settle)
+        for reader in readers:
+            _tell(reader, replicas[0].address)  # where they read again, undisturbed
+        found = [one for reader in readers for one in json.loads(reader.communicate()[0])]
+    finally:
+        for replica in replicas:
+            replica.kill()
+    return restarts, found
+
+
+def _longest(restarts: list[Restart], stream: dict[str, Any], *, moved: bool) -> list[float]:
+    """The longest wait of a stream after each restart until the next one; with moved, only of waits in which it moved."""
+    waits = [(at, wait) for at, wait, went in stream["waits"] if went or not moved]
+    starts = [restart.at for restart in restarts]
+    ends = [*starts[1:], float("inf")]
+    found = []
+    for start, end in zip(starts, ends, strict=True):
+        inside = [wait for at, wait in waits if start <= at < end]
+        if inside or not moved:
+            found.append(max(inside, default=0.0))
+    return found
+
+
+def _quantile(values: list[float], share: float) -> float:
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0
+
+
+def _report(given: argparse.Namespace, restarts: list[Restart], streams: list[dict[str, Any]]) -> int:
+    """Prints what was found. Returns 1 if a check fails."""
+    print(
+        f"{len(restarts)} restarts of {_SERVERS} servers, {len(streams)} streams, a batch of {given.rows} rows every {given.pause} ms"
+    )
+    for name in ("batches", "moved", "resumed", "warnings", "errors", "differ"):
+        print(f"{name:10} {sum(len(s[name]) if isinstance(s[name], list) else s[name] for s in streams)}")
+    for text in sorted({text for s in streams for text in s["errors"]}):
+        print(f"  {text}")
+    for what, moved in (("all streams", False), ("streams that went to another server", True)):
+        longest = [wait for s in streams for wait in _longest(restarts, s, moved=moved)]
+        quantiles = ", ".join(f"p{share:g} {_quantile(longest, share / 100):.3f} s" for share in (50, 90, 99))
+        print(
+            f"longest wait per restart, {what}: {quantiles}, max {max(longest, default=0):.3f} s, n {len(longest)}"
+        )
+    for name in ("ending", "starting"):
+        took = [getattr(restart, name) for restart in restarts]
+        print(f"{name}: p50 {_quantile(took, 0.5):.2f} s, max {max(took):.2f} s")
+    return int(any(s["errors"] or s["differ"] for s in streams))
+
+
+def main() -> int:
+    """Runs the benchmark, and prints a report. Returns 1 if a check fails."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--restarts", type=int, default=100)
+    parser.add_argument("--streams", type=int, default=16)
+    parser.add_argument("--rows", type=int, default=16, help="rows of a batch")
+    parser.add_argument("--pause", type=float, default=20.0, metavar="MS", help="the time of a training step")
+    parser.add_argument(
+        "--settle", type=float, default=1.0, metavar="S", help="the time between two restarts"
+    )
+    binary = Path(os.environ.get("PENSTOCK_BIN", ROOT / "bin" / "penstock"))
+    parser.add_argument("--new", type=Path, default=binary, help="the program")
+    parser.add_argument(
+        "--old", type=Path, help="the program of another release, for every other round of restarts"
+    )
+    parser.add_argument("--package", type=Path, help="the folder of another release's Python package")
+    parser.add_argument("--tables", type=Path, default=ROOT / ".bench", help="the folder of the tables")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        restarts, streams = _run(given, Path(folder))
+    return _report(given, restarts, streams)
+
+
+def _free_address() -> str:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{probe.getsockname()[1]}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
