@@ -196,7 +196,9 @@ func TestMetricsNeedATokenOfOtherMachines(t *testing.T) {
 	} {
 		s.Metrics = address
 		g, _ := opened(t, s)
-		on, handler, err := g.ListenMetrics(t.Context(), telemetry.NewMetrics("test"))
+		metrics := telemetry.NewMetrics("test")
+		metrics.SetReady(true)
+		on, handler, err := g.ListenMetrics(t.Context(), metrics)
 		require.NoError(t, err)
 		if address == "" {
 			require.Nil(t, on)
