@@ -30,8 +30,8 @@ func uiCommand(p process) *cobra.Command {
 			"The command listens on the loopback and prints a link, which one browser can open once. It prints another\n" +
 			"link then. With --behind-proxy, there is no link: a proxy on this machine signs viewers in, and passes on\n" +
 			"the token of each as Authorization: Bearer. The servers see that token, and apply its rights.\n\n" +
-			"--uri may name several replicas, separated by commas or in several flags. All of them are asked for their\n" +
-			"streams and memory, the first one for datasets and tables.",
+			"--uri may name several replicas, separated by commas. All of them are asked for their streams and\n" +
+			"memory, the first one for datasets and tables.",
 		Example: "  penstock ui --uri grpc://127.0.0.1:8815\n" +
 			"  penstock ui --config penstock.yaml\n" +
 			"  penstock ui --uri grpc+tls://a:8815,grpc+tls://b:8815 --listen 127.0.0.1:8880 --behind-proxy penstock.example.com",
