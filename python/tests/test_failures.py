@@ -240,8 +240,8 @@ def test_ticket_of_a_changed_dataset_is_expired(made: Lake, tmp_path: Path) -> N
             assert unchanged.read_all().num_rows == WIDE_ROWS
 
 
-def test_terminated_server_lets_a_stream_finish(config: Path) -> None:
-    with Server(config) as server, penstock.connect(server.address) as client:
+def test_terminated_server_lets_a_stream_finish_that_cannot_move(config: Path) -> None:
+    with Server(config) as server, penstock.connect(server.address, reconnect=0) as client:
         stream = client.read("wide", batch_rows=64)
         next(stream)
         server.terminate()
