@@ -18,8 +18,8 @@ func (nowhere) Take(trace.Trace) {}
 func BenchmarkStep(b *testing.B) {
 	for name, t := range map[string]*trace.Tracer{
 		"off":    nil,
-		"passed": trace.New(trace.Options{Every: 1 << 40, Clock: time.Now, Sink: nowhere{}}),
-		"traced": trace.New(trace.Options{Every: 1, Clock: time.Now, Sink: nowhere{}}),
+		"passed": trace.New(trace.Options{Every: 1 << 40, Clock: time.Now, Sink: nowhere{}, Spans: 1 << 20}),
+		"traced": trace.New(trace.Options{Every: 1, Clock: time.Now, Sink: nowhere{}, Spans: 1 << 20}),
 	} {
 		b.Run(name, func(b *testing.B) {
 			ctx, steps := t.Stream(b.Context(), trace.StreamOptions{First: 1, By: 1})

@@ -23,7 +23,7 @@ type kit struct {
 
 func newKit(every int64) *kit {
 	k := &kit{}
-	k.Tracer = trace.New(trace.Options{Every: every, Clock: k.now, Sink: k})
+	k.Tracer = trace.New(trace.Options{Every: every, Clock: k.now, Sink: k, Spans: 1 << 20})
 	return k
 }
 

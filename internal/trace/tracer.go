@@ -2,6 +2,7 @@ package trace
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 )
 
@@ -31,15 +32,27 @@ type Options struct {
 	Every int64            // the number of steps of which one is traced, at least 1
 	Clock func() time.Time // its times have the wall clock
 	Sink  Sink
+	// Spans is the maximum number of spans that the Tracer keeps: those of steps and units that were not given to Sink, and are in
+	// use. Further spans are dropped. The caller has reserved Spans times SpanBytes of memory.
+	Spans int64
 }
 
+// SpanBytes is an upper estimate of the memory of a span.
+const SpanBytes = 512
+
 // Tracer makes the traces of a server. It is safe for concurrent use. A nil *Tracer makes none.
-type Tracer struct{ options Options }
+type Tracer struct {
+	options Options
+	held    atomic.Int64 // spans that are kept
+}
 
 // New returns a Tracer.
 func New(o Options) *Tracer { return &Tracer{options: o} }
 
 func (t *Tracer) now() time.Time { return t.options.Clock() }
+
+// free gives the room of spans back.
+func (t *Tracer) free(kept *atomic.Int64) { t.held.Add(-kept.Swap(0)) }
 
 // StreamOptions describe a stream.
 type StreamOptions struct {
@@ -90,7 +103,7 @@ func (s *Steps) begin() {
 	}
 	id := StepTrace(s.opened, s.step)
 	w := newWork(t, Link{id, StepSpan(id, s.options.Plan, s.options.Shard)}, Step, t.now())
-	if s.parent {
+	if s.parent && w != nil {
 		w.links = append(w.links, s.opened)
 	}
 	s.track.work.Store(w)

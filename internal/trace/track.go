@@ -61,6 +61,9 @@ func (t *Track) Finish(err error, attributes ...Attribute) *Work {
 	}
 	now := t.tracer.now()
 	w := t.work.Swap(newWork(t.tracer, randomLink(), t.kind, now))
+	if w == nil {
+		return nil
+	}
 	w.finish(now, err != nil, attributes)
 	return w
 }

@@ -1,7 +1,9 @@
 package trace
 
 import (
+	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -25,6 +27,7 @@ type Work struct {
 	dropped int64
 	// taken is set once the spans were given to the sink (exported) or dropped; further spans are then dropped.
 	taken, exported bool
+	kept            *atomic.Int64 // spans, of those that the Tracer counts
 }
 
 // span is a span of a Work.
@@ -36,16 +39,33 @@ type span struct {
 	attributes []Attribute
 }
 
-// newWork begins a trace.
+// newWork begins a trace. It returns nil if there is no room for its first span.
 func newWork(t *Tracer, at Link, kind Kind, begin time.Time) *Work {
-	return &Work{Link: at, step: kind == Step, recorder: t, spans: []span{{kind: kind, parent: -1, begin: begin}}, open: []int{0}}
+	w := &Work{Link: at, step: kind == Step, recorder: t, kept: new(atomic.Int64)}
+	if !w.keep() {
+		return nil
+	}
+	w.spans, w.open = []span{{kind: kind, parent: -1, begin: begin}}, []int{0}
+	// Results that nobody uses, such as those that a closed scan has decoded ahead, are never dropped.
+	runtime.AddCleanup(w, t.free, w.kept)
+	return w
+}
+
+// keep makes room for one more span, and reports whether there is some.
+func (w *Work) keep() bool {
+	if w.recorder.held.Add(1) > w.recorder.options.Spans {
+		w.recorder.held.Add(-1)
+		return false
+	}
+	w.kept.Add(1)
+	return true
 }
 
 // add adds a span below the innermost open one, and returns its index, or false if the trace has too many spans.
 func (w *Work) add(s span, enter bool) (int, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.taken || len(w.spans) == maxSpans {
+	if w.taken || len(w.spans) == maxSpans || !w.keep() {
 		w.dropped++
 		return 0, false
 	}
@@ -128,7 +148,7 @@ func (w *Work) absorb(from *Work) {
 	defer w.mu.Unlock()
 	first, below := len(w.spans), w.innermost()
 	for i, s := range spans {
-		if w.taken || len(w.spans) == maxSpans {
+		if w.taken || len(w.spans) == maxSpans || !w.keep() {
 			w.dropped += int64(len(spans) - i)
 			return
 		}
@@ -146,6 +166,7 @@ func (w *Work) drop() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.taken, w.spans, w.open, w.links = true, nil, nil, nil
+	w.recorder.free(w.kept)
 }
 
 // export gives the trace to the sink, unless the sink has it or it was dropped. It reports whether the sink has it.
@@ -175,5 +196,6 @@ func (w *Work) export() bool {
 	w.spans, w.open, w.links = nil, nil, nil
 	w.mu.Unlock()
 	w.recorder.options.Sink.Take(out)
+	w.recorder.free(w.kept)
 	return true
 }

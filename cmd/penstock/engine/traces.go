@@ -17,6 +17,9 @@ import (
 // flushTimeout is how long a server that ends waits for the collector to take the last traces.
 const flushTimeout = 2 * time.Second
 
+// keptSpans is the number of spans that the Tracer keeps. A decoded batch has a few, and some are ahead of each stream.
+const keptSpans = 16 << 10
+
 // openTraces sets the Tracer, if the settings name a collector.
 func (e *Engine) openTraces(s config.Server, metrics *telemetry.Metrics, log *slog.Logger) error {
 	if s.Trace.Address == "" {
@@ -35,8 +38,13 @@ func (e *Engine) openTraces(s config.Server, metrics *telemetry.Metrics, log *sl
 		defer cancel()
 		exporter.Close(ctx)
 	})
+	held, err := e.Budget.Reserve("the spans of steps", keptSpans*trace.SpanBytes)
+	if err != nil {
+		return err
+	}
+	e.closers = append(e.closers, held.Release)
 	metrics.Traces(exporter.Stats)
-	e.Tracer = trace.New(trace.Options{Every: int64(s.TraceEvery), Clock: time.Now, Sink: exporter})
+	e.Tracer = trace.New(trace.Options{Every: int64(s.TraceEvery), Clock: time.Now, Sink: exporter, Spans: keptSpans})
 	log.Info("steps are traced", "collector", s.Trace.Address, "every", s.TraceEvery)
 	return nil
 }

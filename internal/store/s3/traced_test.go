@@ -24,7 +24,7 @@ func TestEachTryIsASpan(t *testing.T) {
 	o, err := f.open(t, nil).Open(t.Context(), location, 100)
 	require.NoError(t, err)
 	var got traces
-	ctx, steps := trace.New(trace.Options{Every: 1, Clock: time.Now, Sink: &got}).Stream(t.Context(), trace.StreamOptions{First: 1, By: 1})
+	ctx, steps := trace.New(trace.Options{Every: 1, Clock: time.Now, Sink: &got, Spans: 1 << 10}).Stream(t.Context(), trace.StreamOptions{First: 1, By: 1})
 	require.NoError(t, o.ReadAt(ctx, memory.NewBufferBytes(make([]byte, 50)), 0))
 	steps.Next(1, 1, 1)
 	require.NoError(t, o.Close())

@@ -20,9 +20,8 @@ import (
 )
 
 const (
-	// maxQueued is the maximum number of spans that were taken and not sent, and spanBytes an upper estimate of the memory of one.
+	// maxQueued is the maximum number of spans that were taken and not sent.
 	maxQueued = 8 << 10
-	spanBytes = 512
 	// maxTraces is the maximum number of traces in the queue.
 	maxTraces = 1 << 10
 	// maxSent is the number of spans after which a message is sent, and linger how long a message waits for further spans.
@@ -68,7 +67,7 @@ type Exporter struct {
 
 // New returns an Exporter. It connects when it sends the first span. The caller closes it.
 func New(o Options) (*Exporter, error) {
-	held, err := o.Budget.Reserve("the queue of traces", maxQueued*spanBytes)
+	held, err := o.Budget.Reserve("the queue of traces", maxQueued*trace.SpanBytes)
 	if err != nil {
 		return nil, err
 	}
