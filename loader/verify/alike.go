@@ -27,10 +27,17 @@ const (
 // keys by column.
 func differences(a, b []string) []KeyDifference {
 	var all []KeyDifference
-	for i := range a {
-		if d := differenceOf(a[i], b[i]); d != same && !slices.Contains(all, d) {
+	add := func(d KeyDifference) {
+		if d != same && !slices.Contains(all, d) {
 			all = append(all, d)
 		}
+	}
+	for i := range a {
+		d := differenceOf(a[i], b[i])
+		if d == punctuation && unmarked(a[i]) != unmarked(b[i]) {
+			add(letterCase) // as well: without the punctuation, the values are still not equal
+		}
+		add(d)
 	}
 	return all
 }
@@ -96,15 +103,18 @@ func marks(s string) string {
 	}, s)
 }
 
-// plain returns the letters and digits of a value, in lower case.
-func plain(s string) string {
+// unmarked returns the letters and digits of a value.
+func unmarked(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {
-			return unicode.ToLower(r)
+			return r
 		}
 		return -1
 	}, s)
 }
+
+// plain returns the letters and digits of a value, in lower case.
+func plain(s string) string { return strings.Map(unicode.ToLower, unmarked(s)) }
 
 // whole returns a whole number without its decimals, as in "12.0", and other values as they are.
 func whole(s string) string {
