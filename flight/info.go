@@ -47,6 +47,8 @@ type PlanSummary struct {
 	// Since is the snapshot after which the rows were appended; omitted if all rows are
 	// read.
 	Since int64 `json:"since,omitempty"`
+	// Computed has a digest of the expressions of each computed column of the query, by name; omitted if there are none.
+	Computed map[string]string `json:"computed,omitempty"`
 	// LocalSocket is the path of the socket for batches in mapped memory; omitted if there is none.
 	LocalSocket string `json:"local_socket,omitempty"`
 }
@@ -177,7 +179,7 @@ func (p planned) summary() PlanSummary {
 	out := PlanSummary{
 		V: 1, Plan: p.ID, Pin: p.Rows.Pin, Lanes: len(p.Lanes), Shards: p.Query.Shard.Of, BatchRows: p.BatchRows,
 		Rows: unknown, Steps: unknown, Splits: len(p.Splits),
-		Sample: json.RawMessage(p.Rows.Sample.Canonical()), Since: p.Rows.Since,
+		Sample: json.RawMessage(p.Rows.Sample.Canonical()), Since: p.Rows.Since, Computed: p.Computed(),
 	}
 	if p.Rows.Requests {
 		out.BatchRows, out.BatchRequests = 0, p.BatchRows

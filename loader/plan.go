@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/penstock/penstock/internal/digest"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
@@ -30,6 +31,28 @@ type Planned struct {
 // otherwise nil.
 func (p Planned) KnownCounts() (*dataset.Counts, error) {
 	return stream.Known(p.Plan, p.Query.Reading, nil)
+}
+
+// Computed returns a digest of the expressions of each computed column of the query, and of each dense column that has some, by name;
+// nil if there are none. It does not change if an entry is promoted. A list of a file counts by its values.
+func (p Planned) Computed() map[string]string {
+	var out map[string]string
+	for _, o := range p.Outputs {
+		var texts []string
+		for _, part := range append([]resolve.Output{o}, o.Parts...) {
+			if part.Computed != nil {
+				texts = append(texts, part.Name+" "+part.Computed.Expr.String())
+			}
+		}
+		if texts == nil {
+			continue
+		}
+		if out == nil {
+			out = map[string]string{}
+		}
+		out[o.Name] = digest.Of(texts)
+	}
+	return out
 }
 
 // PlanRequest is a client's query, together with the client's rights.

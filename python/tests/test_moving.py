@@ -8,8 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.flight as flight
 import pytest
+from lake import Lake, Row
+from pyiceberg.types import LongType
 from server import Server
 from test_restarts import QUERIES, World, connect, make, read, rest_of
 
@@ -136,3 +139,41 @@ def test_servers_that_all_stop(world: World, caplog: pytest.LogCaptureFixture) -
         with pytest.raises(penstock.Unavailable, match="Retried"):
             stream.read_all()
     assert 1 <= len([text for text in said(caplog) if "retry" in text]) < 20
+
+
+# spec: computed-17
+def test_a_stream_keeps_its_expressions(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    rows: list[Row] = [{"id": i, "price": i % 100} for i in range(50_000)]
+    lake.write("ml.train", {name: LongType() for name in ("id", "price")}, ("id", 4), rows)
+
+    def config(name: str, expressions: dict[str, str]) -> Path:
+        computed = [{"column": column, "expr": text} for column, text in expressions.items()]
+        dataset = {"training": {"table": "ml.train"}, "key": ["id"], "computed": computed}
+        return lake.config({"d": dataset}, f"{name}.yaml")
+
+    before = config("before", {"bucket": "price / 10", "other": "price + 1"})
+    same = config("same", {"bucket": "price/10", "other": "price + 2"})
+    changed = config("changed", {"bucket": "price / 20", "other": "price + 1"})
+    columns = ["id", "bucket"]
+    for after, refused in ((same, False), (changed, True)):
+        with (
+            Server(before) as first,
+            Server(after) as second,
+            connect(first.address, second.address) as client,
+            connect(first.address) as alone,
+        ):
+            whole = alone.read("d", columns=columns, batch_rows=500).read_all()
+            stream = client.read("d", columns=columns, batch_rows=500)
+            got = [next(stream)]
+            first.terminate()
+            if not refused:
+                got += stream
+                assert pa.Table.from_batches(got) == whole
+                assert stream.stats.moved == 1
+                continue
+            with pytest.raises(penstock.Expired, match="the expression of column bucket"):
+                got += stream
+            # What came before is right.
+            part = pa.Table.from_batches(got)
+            assert part == whole.slice(0, part.num_rows)

@@ -33,6 +33,7 @@ class Plan:
             satisfies its `where` represents 1/rate rows.
         since: the snapshot of the training table; only rows appended after it are read. None for all rows.
         local_socket: the path of the server's socket for clients on the same host; None if it has none.
+        computed: a digest of the expressions of each computed column of the query, by name.
     """
 
     id: str
@@ -50,6 +51,7 @@ class Plan:
     sample: dict[str, Any] | None
     since: int | None
     local_socket: str | None
+    computed: dict[str, str]
 
     def __repr__(self) -> str:
         rows = "unknown rows" if self.rows is None else _count(self.rows, "row")
@@ -94,8 +96,9 @@ class Plan:
                 sample=dict(summary["sample"]) if "sample" in summary else None,
                 since=int(summary["since"]) if "since" in summary else None,
                 local_socket=str(summary["local_socket"]) if "local_socket" in summary else None,
+                computed={str(name): str(digest) for name, digest in summary.get("computed", {}).items()},
             )
-        except (KeyError, TypeError, ValueError) as e:
+        except (AttributeError, KeyError, TypeError, ValueError) as e:
             raise errors.Internal(f"the server's summary of the plan cannot be read: {e!r}") from e
 
 

@@ -261,6 +261,15 @@ class Reading:
                 f"the stream of {self._bound.name} cannot resume: its schema has changed",
                 remedy="read it from the start",
             )
+        # A server of an older version has no digests.
+        theirs = found.plan.computed
+        changed = [name for name, ours in self._plan.computed.items() if theirs.get(name, ours) != ours]
+        if changed:
+            raise errors.Expired(
+                f"the stream of {self._bound.name} cannot resume: the expression of column {changed[0]}, or a fitted list "
+                "that it names, has changed since the stream began",
+                remedy="read it from the start, or restore the expression and the list in the config file",
+            )
         return found
 
     def _rest(self) -> BoundQuery:
