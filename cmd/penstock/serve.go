@@ -223,6 +223,9 @@ type runningServer struct {
 	handler   http.Handler
 }
 
+// metricsConnections is the maximum number of connections to the address of metrics.
+const metricsConnections = 64
+
 // run serves until a signal, the end of ctx, or a failure. After the first signal, running
 // streams may continue for the drain time, or until the second signal.
 func (s *runningServer) run(ctx context.Context, listener net.Listener) error {
@@ -238,7 +241,7 @@ func (s *runningServer) run(ctx context.Context, listener net.Listener) error {
 	// This goroutine is not in the group, because a file system that hangs must not prevent the
 	// server from ending.
 	go s.entry.Run(background, s.hangups)
-	web := webserver.New(s.handler, s.log)
+	web := webserver.New(s.handler, metricsConnections, s.log)
 	web.BaseContext = func(net.Listener) context.Context { return ctx }
 	if s.metrics != nil {
 		s.log.Info("metrics", "listen", s.metrics.Addr().String())

@@ -21,6 +21,9 @@ import (
 	"github.com/penstock/penstock/internal/telemetry"
 )
 
+// pageConnections is the maximum number of connections of browsers, or of the proxy of a team.
+const pageConnections = 1024
+
 func uiCommand(p process) *cobra.Command {
 	c := &cobra.Command{
 		Use: "ui", Short: "Show servers, datasets and tables in a browser", Args: cmdline.NoArguments,
@@ -45,6 +48,9 @@ func uiCommand(p process) *cobra.Command {
 		}
 		if server, err := p.serverOf(from); err != nil || *proxied != "" && !server {
 			return cmp.Or(err, cmdline.Errorf("--behind-proxy needs servers (--uri), which check the tokens of viewers: with --config, nothing does"))
+		}
+		if strings.ContainsAny(*proxied, "/:") {
+			return cmdline.Errorf("--behind-proxy %s: want a host name without scheme, port and path", *proxied)
 		}
 		from.passed = *proxied != ""
 		return p.serveUI(c.Context(), from, *listen, *proxied)
@@ -88,7 +94,7 @@ func (p process) serveUI(ctx context.Context, from sourceFlags, listen, proxied 
 	if _, err := fmt.Fprintln(p.stdout, base+path); err != nil {
 		return errors.Join(fault.New(fault.Unavailable, "write the address to standard output: %w", err), at.Close())
 	}
-	return serveUntil(ctx, webserver.New(webserver.ForLoopback(proxied, handler), telemetry.NewLogger(p.stderr, slog.LevelWarn, "text")), at)
+	return serveUntil(ctx, webserver.New(webserver.ForLoopback(proxied, handler), pageConnections, telemetry.NewLogger(p.stderr, slog.LevelWarn, "text")), at)
 }
 
 // serveUntil serves until the context ends.

@@ -63,7 +63,8 @@ func (l *Link) enter(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusUnauthorized, "this link has been opened before, or is not complete: open the link that penstock ui has printed last")
 		return
 	}
-	http.SetCookie(w, &http.Cookie{Name: l.cookie, Value: value, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
+	// Lax, so that links on pages of other sites work. Pages only read, and other requests from other sites have no cookie.
+	http.SetCookie(w, &http.Cookie{Name: l.cookie, Value: value, Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode})
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Referrer-Policy", "no-referrer") // the address has the key
 	http.Redirect(w, r, "/", http.StatusSeeOther)

@@ -28,7 +28,7 @@ func TestLinkAdmitsOneBrowser(t *testing.T) {
 	require.Equal(t, http.StatusSeeOther, answer.StatusCode)
 	cookie := answer.Cookies()[0]
 	require.True(t, cookie.HttpOnly)
-	require.Equal(t, http.SameSiteStrictMode, cookie.SameSite)
+	require.Equal(t, http.SameSiteLaxMode, cookie.SameSite)
 	answer, _ = get(t, pages, "/", "Cookie", cookie.String())
 	require.Equal(t, http.StatusOK, answer.StatusCode)
 	answer, _ = get(t, pages, "/", "Cookie", cookie.Name+"=A")

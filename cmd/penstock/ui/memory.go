@@ -53,12 +53,14 @@ func (p *pages) memory(ctx context.Context, _ *http.Request) (shown, error) {
 			continue
 		}
 		group.Go(func() error {
+			ctx, cancel := context.WithTimeout(ctx, replicaTime)
+			defer cancel()
 			out[i].addCache(p.Replicas[i].Watched.CacheList(ctx))
 			return nil
 		})
 	}
 	_ = group.Wait() // the failures are on the page
-	return shown{Title: "Memory", Section: "memory", Every: refresh, Body: memoryBody{out}}, ctx.Err()
+	return shown{Title: "Memory", Section: "memory", Every: refresh, Body: memoryBody{out}}, nil
 }
 
 // memory describes the memory of a replica, without its cached files.
@@ -93,7 +95,7 @@ func (one replica) memory(number int) replicaMemory {
 // addCache adds the cached files, the largest first.
 func (m *replicaMemory) addCache(list flight.CacheList, err error) {
 	if err != nil {
-		m.CacheFailure = messageOf(err)
+		m.CacheFailure = failureOf(err).Message
 		return
 	}
 	slices.SortStableFunc(list.Files, func(a, b flight.CachedFile) int { return int(min(1, max(-1, b.Bytes-a.Bytes))) })

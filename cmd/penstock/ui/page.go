@@ -129,7 +129,7 @@ type failure struct {
 
 func failureOf(err error) failure {
 	if errors.Is(err, context.DeadlineExceeded) {
-		return failure{http.StatusGatewayTimeout, "the server did not answer in " + callTime.String(), "look at the server's log and metrics, and load the page again"}
+		return failure{http.StatusGatewayTimeout, "the server does not answer in time", "look at the server's log and metrics, and load the page again"}
 	}
 	e := fault.As(err)
 	out := failure{http.StatusBadGateway, messageOf(err), fault.Redact(e.Remedy)}

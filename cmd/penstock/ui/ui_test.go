@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -31,12 +32,17 @@ const hostile = "</td><script>alert(1)</script>\"' onload=x \u202e\x1b[2J"
 type server struct {
 	status  flight.ServerStatus
 	failure error
+	hangs   bool // until the context ends
 	calls   []metadata.MD
 }
 
 func (s *server) called(ctx context.Context) error {
 	md, _ := metadata.FromOutgoingContext(ctx)
 	s.calls = append(s.calls, md)
+	if s.hangs {
+		<-ctx.Done()
+		return ctx.Err()
+	}
 	return s.failure
 }
 
@@ -186,6 +192,22 @@ func TestStreamsOfAllReplicas(t *testing.T) {
 	require.Contains(t, body, "nightly")
 	require.NotContains(t, body, "sweep-a")
 	require.Contains(t, body, "&#34;1&#34;", "the curves are those of all streams")
+}
+
+// A replica that hangs does not hide the others.
+//
+// spec: ui-3
+func TestAReplicaThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		status := flight.ServerStatus{All: true, Memory: &flight.MemoryStatus{Limit: 100, Used: 50}, Streams: []flight.StreamStatus{stream("1", "nightly")}}
+		pages := handler(t, &server{status: status}, &server{hangs: true})
+		for path, text := range map[string]string{"/": "nightly", "/memory": "50 B of 100 B"} {
+			answer, body := get(t, pages, path)
+			require.Equal(t, http.StatusOK, answer.StatusCode, path)
+			require.Contains(t, body, text)
+			require.Contains(t, body, "It does not answer: <bdi>the server does not answer in time</bdi>")
+		}
+	})
 }
 
 // A viewer who may not see a server gets the server's refusal, and one without the right status sees only the own streams.

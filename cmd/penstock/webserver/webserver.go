@@ -1,4 +1,4 @@
-// Package webserver is the HTTP server of metrics. It limits connections, and refuses requests that
+// Package webserver is the HTTP server of metrics and pages. It limits connections, and refuses requests that
 // a web page of another site makes.
 //
 // Metrics on the loopback need no credentials. Therefore every web page that a browser on the same
@@ -29,12 +29,11 @@ const (
 	idleTimeout    = 2 * time.Minute
 	maxHeaderBytes = 64 << 10
 	maxBodyBytes   = 64 << 10 // the maximum body of a request; only requests to /debug/pprof/symbol have one: addresses of functions
-	maxConnections = 64
 )
 
-// New returns a server for a handler. The server logs failures of connections.
-func New(handler http.Handler, log *slog.Logger) *http.Server {
-	var open openConnections
+// New returns a server for a handler, with at most the given number of connections. The server logs failures of connections.
+func New(handler http.Handler, connections int, log *slog.Logger) *http.Server {
+	open := openConnections{most: connections}
 	return &http.Server{
 		Handler:     http.MaxBytesHandler(sameSite(handler), maxBodyBytes),
 		ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
@@ -56,12 +55,12 @@ func sameSite(next http.Handler) http.Handler {
 }
 
 // ForLoopback returns a handler that refuses requests with an unknown name in the Host header. The
-// known names are localhost, and the host name in the address of the metrics.
+// known names are localhost and the given one: that in the address of the metrics, or that of the proxy in front of pages.
 func ForLoopback(name string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !local(r.Host, name) {
 			http.Error(w, "this server is on the loopback and does not have the name in the request's Host header\n"+
-				"  → use localhost, an IP address, or the host of the setting metrics in the URL; a proxy must send one of them as Host",
+				"  → use localhost, an IP address, or the host name in the setting metrics or in --behind-proxy; a proxy must send one of them as Host",
 				http.StatusMisdirectedRequest)
 			return
 		}
@@ -84,22 +83,31 @@ func local(host, name string) bool {
 // openConnections holds the open connections of a server. They are sorted by the time of their last
 // change of state, the earliest first.
 type openConnections struct {
+	most int
+
 	mu   sync.Mutex
-	open []net.Conn
+	open []openConnection
 }
 
-// changed records that a connection has a new state. If there are more than maxConnections
-// connections, it closes the first one, so that slow clients cannot lock out Prometheus.
+// openConnection is a connection. An active one has begun to send a request that is not answered.
+type openConnection struct {
+	net.Conn
+	active bool
+}
+
+// changed records that a connection has a new state. If there are too many connections, it closes the first one without a request,
+// or else the first one, so that slow clients cannot lock out others.
 func (c *openConnections) changed(conn net.Conn, state http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.open = slices.DeleteFunc(c.open, func(other net.Conn) bool { return other == conn })
+	c.open = slices.DeleteFunc(c.open, func(other openConnection) bool { return other.Conn == conn })
 	if state == http.StateClosed || state == http.StateHijacked {
 		return
 	}
-	c.open = append(c.open, conn)
-	if len(c.open) > maxConnections {
-		go c.open[0].Close() //nolint:errcheck // in a goroutine, because closing a TLS connection takes time if the client does not read
-		c.open = slices.Delete(c.open, 0, 1)
+	c.open = append(c.open, openConnection{conn, state == http.StateActive})
+	if len(c.open) > c.most {
+		first := max(0, slices.IndexFunc(c.open[:c.most], func(other openConnection) bool { return !other.active }))
+		go c.open[first].Close() //nolint:errcheck // in a goroutine, because closing a TLS connection takes time if the client does not read
+		c.open = slices.Delete(c.open, first, first+1)
 	}
 }

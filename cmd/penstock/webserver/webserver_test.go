@@ -58,17 +58,19 @@ func TestPagesOfOtherSitesLoadNothing(t *testing.T) {
 		r.Header.Set("Sec-Fetch-Site", c.site)
 		r.Header.Set("Sec-Fetch-Mode", c.mode)
 		w := httptest.NewRecorder()
-		New(page, slog.New(slog.DiscardHandler)).Handler.ServeHTTP(w, r)
+		New(page, maxConnections, slog.New(slog.DiscardHandler)).Handler.ServeHTTP(w, r)
 		require.Equal(t, c.want, w.Code, "%+v", c)
 	}
 }
+
+const maxConnections = 64
 
 // TestNewConnectionsReplaceTheOldest checks that silent connections do not block new ones: the
 // oldest is closed for a new one.
 //
 // spec: access-29
 func TestNewConnectionsReplaceTheOldest(t *testing.T) {
-	server := New(page, slog.New(slog.DiscardHandler))
+	server := New(page, maxConnections, slog.New(slog.DiscardHandler))
 	require.Positive(t, server.ReadTimeout)
 	require.Positive(t, server.WriteTimeout)
 	require.Positive(t, server.IdleTimeout)
@@ -91,6 +93,46 @@ func TestNewConnectionsReplaceTheOldest(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded, "it is still open")
 	for _, conn := range silent {
 		require.NoError(t, conn.Close())
+	}
+	require.NoError(t, server.Close())
+	require.ErrorIs(t, <-ended, http.ErrServerClosed)
+}
+
+// A request that is being answered is not cut as long as there are connections without one.
+//
+// spec: access-29
+func TestNewConnectionsSpareRequests(t *testing.T) {
+	asked, answer := make(chan struct{}, 1), make(chan struct{})
+	slow := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/slow" {
+			asked <- struct{}{}
+			<-answer
+		}
+		page.ServeHTTP(w, r)
+	})
+	server := New(slow, 2, slog.New(slog.DiscardHandler))
+	on, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(on) }()
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", on.Addr().String())
+	require.NoError(t, err)
+	_, err = io.WriteString(conn, "GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	require.NoError(t, err)
+	<-asked
+	silent := make([]net.Conn, 3)
+	for i := range silent {
+		silent[i], err = (&net.Dialer{}).DialContext(t.Context(), "tcp", on.Addr().String())
+		require.NoError(t, err)
+	}
+	require.Equal(t, http.StatusOK, get(t, on.Addr().String()))
+	close(answer)
+	got, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, got.StatusCode)
+	require.NoError(t, got.Body.Close())
+	for _, one := range append(silent, conn) {
+		require.NoError(t, one.Close())
 	}
 	require.NoError(t, server.Close())
 	require.ErrorIs(t, <-ended, http.ErrServerClosed)
