@@ -62,7 +62,7 @@ func uiCommand(p process) *cobra.Command {
 func (p process) serveUI(ctx context.Context, from sourceFlags, listen, proxied string) (err error) {
 	ctx, stop := interruptible(ctx)
 	defer stop()
-	options := ui.Options{Version: version(), Clock: p.clock}
+	options := ui.Options{Version: version()}
 	clients, err := p.replicas(ctx, from)
 	defer func() {
 		for _, one := range clients {

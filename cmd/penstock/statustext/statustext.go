@@ -97,7 +97,7 @@ func writeStreams(b *strings.Builder, now flight.ServerStatus, before *flight.Se
 		}
 		since := change(one, earlier[one.ID])
 		row(cmp.Or(one.Subject, unknown), cmp.Or(one.Job, unknown), datasetOf(one), fmt.Sprintf("%d/%d", one.Shard.Index, one.Shard.Of), span(one.OpenMS),
-			strconv.FormatInt(one.Rows, 10), done(one), since.rate(since.rows), since.byteRate(), cmp.Or(one.Way, unknown), state(one), since.shares())
+			strconv.FormatInt(one.Rows, 10), done(one), since.rate(since.rows), since.byteRate(), cmp.Or(one.Way, unknown), State(one), since.shares())
 	}
 	_ = w.Flush() // a Builder returns no errors
 	if more := len(now.Streams) - maxStreams; more > 0 {
@@ -128,8 +128,8 @@ func done(one flight.StreamStatus) string {
 	return fmt.Sprintf("%d%%", min(100, part*100/whole))
 }
 
-// state returns the current activity of a stream.
-func state(one flight.StreamStatus) string {
+// State returns the current activity of a stream.
+func State(one flight.StreamStatus) string {
 	switch {
 	case one.Parked:
 		return "parked"

@@ -26,8 +26,7 @@ type Link struct {
 // cookie's name. Each time the link was used, renewed is called with the path of a new one, which admits another browser and
 // ends the session of the one before.
 func NewLink(port string, renewed func(path string)) *Link {
-	l := &Link{cookie: "penstock-ui-" + port, renewed: renewed}
-	return l
+	return &Link{cookie: "penstock-ui-" + port, renewed: renewed}
 }
 
 // Renew makes the link that can be opened next, and returns its path. A session that has begun goes on until the new link is opened.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/penstock/penstock/cmd/penstock/statustext"
 	"github.com/penstock/penstock/flight"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/jsontext"
@@ -97,20 +98,12 @@ func found(find, replica string, s flight.StreamStatus) bool {
 func rowOf(replica string, s flight.StreamStatus) streamRow {
 	out := streamRow{
 		ID: s.ID, Replica: replica, Subject: cmp.Or(s.Subject, unknown), Job: cmp.Or(s.Job, unknown), Dataset: s.Dataset, Plan: s.Plan,
-		Shard: strconv.Itoa(s.Shard.Index) + "/" + strconv.Itoa(s.Shard.Of), Open: duration(s.OpenMS), Way: cmp.Or(s.Way, unknown), Rows: s.Rows,
+		Shard: strconv.Itoa(s.Shard.Index) + "/" + strconv.Itoa(s.Shard.Of), Open: duration(s.OpenMS), Way: cmp.Or(s.Way, unknown), Now: statustext.State(s), Rows: s.Rows,
 	}
 	if s.Inline {
 		out.Dataset = "(in the query)"
 	} else {
 		out.Link = "/datasets/" + pathOf(s.Dataset)
-	}
-	switch {
-	case s.Parked:
-		out.Now = "parked"
-	case s.Waiting != "":
-		out.Now = "waits for " + s.Waiting
-	default:
-		out.Now = "works"
 	}
 	part, whole := s.Step, s.Steps
 	if whole < 0 {

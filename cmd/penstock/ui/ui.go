@@ -42,7 +42,6 @@ type Options struct {
 	Replicas []Replica
 	Read     Read
 	Version  string // of this program
-	Clock    func() time.Time
 }
 
 // pages answers the requests of viewers who have entered.
