@@ -36,7 +36,7 @@ type templates map[string]*template.Template
 func parseTemplates() (templates, error) {
 	out := templates{}
 	shared := template.New("").Funcs(template.FuncMap{"text": text, "lines": lines, "size": fault.Size, "count": svg.Count})
-	for _, name := range []string{"streams", "memory", "datasets", "dataset", "tables", "table", "failure"} {
+	for _, name := range []string{"streams", "memory", "datasets", "dataset", "tables", "table", "backfills", "backfill", "failure"} {
 		one, err := shared.Clone()
 		if err == nil {
 			one, err = one.ParseFS(markup, "templates/layout.html", "templates/"+name+".html")
@@ -117,6 +117,8 @@ func sectionOf(page string) string {
 		return "datasets"
 	case "table":
 		return "tables"
+	case "backfill":
+		return "backfills"
 	}
 	return page
 }

@@ -59,6 +59,18 @@ func (p *pages) tables(ctx context.Context, r *http.Request) (shown, error) {
 	return shown{Title: "Tables", Section: "tables", Body: body}, nil
 }
 
+// tableNamed describes one table.
+func (p *pages) tableNamed(ctx context.Context, name string) (history.Description, error) {
+	found, err := p.Read.Tables(ctx, name)
+	if err != nil {
+		return history.Description{}, err
+	}
+	if len(found) != 1 || found[0].Table != name {
+		return history.Description{}, fault.New(fault.NotFound, "there is no table %s", name).WithRemedy("choose one from the list of tables")
+	}
+	return found[0], nil
+}
+
 func rowOfTable(of history.Description) tableRow {
 	out := tableRow{
 		Name: of.Table, Link: "/tables/" + pathOf(of.Table), Rows: count(of.Rows), Bytes: unknown, Files: count(of.Files),
@@ -78,18 +90,15 @@ func rowOfTable(of history.Description) tableRow {
 
 func (p *pages) table(ctx context.Context, r *http.Request) (shown, error) {
 	name, branch := r.PathValue("name"), r.URL.Query().Get("branch")
-	found, err := p.Read.Tables(ctx, name)
+	found, err := p.tableNamed(ctx, name)
 	if err != nil {
 		return shown{}, err
-	}
-	if len(found) != 1 || found[0].Table != name {
-		return shown{}, fault.New(fault.NotFound, "there is no table %s", name).WithRemedy("choose one from the list of tables")
 	}
 	log, err := p.Read.Log(ctx, decode.LogCommand{Table: name, Branch: branch, Limit: maxSnapshots})
 	if err != nil {
 		return shown{}, err
 	}
-	body := tableBody{tableRow: rowOfTable(found[0]), Branch: log.Branch, Older: log.Older}
+	body := tableBody{tableRow: rowOfTable(found), Branch: log.Branch, Older: log.Older}
 	for _, e := range log.Snapshots {
 		body.Snapshots = append(body.Snapshots, rowOfSnapshot(e))
 	}

@@ -67,6 +67,8 @@ func New(options Options) (http.Handler, error) {
 	mux.HandleFunc("GET /datasets/{name}", p.page("dataset", p.dataset))
 	mux.HandleFunc("GET /tables", p.page("tables", p.tables))
 	mux.HandleFunc("GET /tables/{name}", p.page("table", p.table))
+	mux.HandleFunc("GET /backfills", p.page("backfills", p.backfills))
+	mux.HandleFunc("GET /backfills/{name}", p.page("backfill", p.backfill))
 	return headers(mux), nil
 }
 

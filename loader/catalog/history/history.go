@@ -79,6 +79,7 @@ type Entry struct {
 	RowsRemoved  *int64 `json:"rows_removed,omitempty"`
 	BytesAdded   *int64 `json:"bytes_added,omitempty"`
 	BytesRemoved *int64 `json:"bytes_removed,omitempty"`
+	FilesAdded   *int64 `json:"files_added,omitempty"` // data files
 	// Rows is the number of rows in all data files. Rows deleted by delete files are not
 	// subtracted.
 	Rows     *int64   `json:"rows,omitempty"`
@@ -287,7 +288,8 @@ func entryOf(s *Snapshot) Entry {
 	return Entry{
 		Snapshot: s.ID, Parent: s.Parent, Time: s.Time.UTC(), Operation: s.Operation, Writer: writerOf(s.Summary), Token: s.Summary[commit.SummaryToken],
 		RowsAdded: countOf(s, "added-records"), RowsRemoved: countOf(s, "deleted-records"),
-		BytesAdded: countOf(s, "added-files-size"), BytesRemoved: countOf(s, "removed-files-size"), Rows: countOf(s, "total-records"),
+		BytesAdded: countOf(s, "added-files-size"), BytesRemoved: countOf(s, "removed-files-size"),
+		FilesAdded: countOf(s, "added-data-files"), Rows: countOf(s, "total-records"),
 	}
 }
 

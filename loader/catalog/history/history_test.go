@@ -22,7 +22,7 @@ func second(n int64) time.Time { return time.Date(2026, time.November, 1, 0, 0, 
 // own is a snapshot of a command of Penstock, and other one of Spark.
 func own(id, parent int64) history.Snapshot {
 	return history.Snapshot{ID: id, Parent: parent, Time: second(id), Operation: "append", Summary: map[string]string{
-		commit.SummaryToken: "t", commit.SummaryCommand: "stage", "added-records": "10", "added-files-size": "100", "total-records": "30",
+		commit.SummaryToken: "t", commit.SummaryCommand: "stage", "added-records": "10", "added-files-size": "100", "added-data-files": "2", "total-records": "30",
 	}}
 }
 
@@ -64,7 +64,7 @@ func TestLogOfABranch(t *testing.T) {
 	staged := func(id, parent int64) history.Entry {
 		return history.Entry{
 			Snapshot: id, Parent: parent, Time: second(id), Operation: "append", Writer: "penstock stage", Token: "t",
-			RowsAdded: n(10), BytesAdded: n(100), Rows: n(30),
+			RowsAdded: n(10), BytesAdded: n(100), FilesAdded: n(2), Rows: n(30),
 		}
 	}
 	newest, before, first := staged(4, 3), staged(3, 2), staged(1, 0)

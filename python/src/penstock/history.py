@@ -84,6 +84,7 @@ class TableSnapshot:
         undo: the snapshots (from, to) of a move that undoes this change and all later ones; from is 0 if there was no
             snapshot before. None if the move would also undo changes by others.
         demote: a column of the promotion that created the snapshot, for `Client.demote`; "" for other changes.
+        files_added: the number of added data files.
     """
 
     snapshot: int
@@ -102,6 +103,7 @@ class TableSnapshot:
     kept_until: datetime | None = None
     undo: tuple[int, int] | None = None
     demote: str = ""
+    files_added: int | None = None
 
     @classmethod
     def of(cls, found: Mapping[str, Any]) -> Self:
@@ -128,6 +130,7 @@ class TableSnapshot:
             kept_until=max(kept, default=None),
             undo=(int(undo.get("from", 0)), int(undo["to"])) if undo else None,
             demote=str(found.get("demote", "")),
+            files_added=_number(found, "files_added"),
         )
 
 
