@@ -78,7 +78,7 @@ func TestVerifyChecksLimits(t *testing.T) {
 
 // publish refuses a branch that breaks a limit, and names column and partition. main stays. With --no-check, it moves main.
 //
-// spec: stats-90, stats-91, stats-94
+// spec: stats-90, stats-91, stats-94, stage-194
 func TestPublishChecksLimits(t *testing.T) {
 	for _, price := range []string{"99", "null"} {
 		l := limitedLake(t, price)
@@ -98,7 +98,11 @@ func TestPublishChecksLimits(t *testing.T) {
 		require.NotEqual(t, main, loggedBy(t, "--config", l.config).Snapshots[0].Snapshot)
 	}
 	l := limitedLake(t, "5.5")
-	got := run(t, "publish", "features.history", "candidate", "--config", l.config)
+	main := loggedBy(t, "--config", l.config).Snapshots[0].Snapshot
+	got := run(t, "publish", "features.history", "candidate", "--dry-run", "--config", l.config)
+	require.Contains(t, got.stdout, "dataset home, entry again: limits of 1 column would be checked\ndataset trial, entry again: limits of 1 column would be checked\n")
+	require.Equal(t, main, loggedBy(t, "--config", l.config).Snapshots[0].Snapshot)
+	got = run(t, "publish", "features.history", "candidate", "--config", l.config)
 	require.Zero(t, got.code, got.stderr)
 	require.Regexp(t, `dataset home, entry again: limits of 1 column are kept, in all rows and by day in 6 partitions, compared with snapshot \d+ of main\n`, got.stdout)
 }
@@ -119,8 +123,11 @@ func TestPublishHidesValuesOfOthers(t *testing.T) {
 			got := run(t, "publish", "features.history", "candidate", "--uri", server.uri(), "--token-file", writer)
 			require.Equal(t, exitFailure, got.code, got.stdout)
 			require.Contains(t, got.stderr, "branch candidate breaks limits of values: limits of a dataset of the server")
+			dry := run(t, "publish", "features.history", "candidate", "--dry-run", "--uri", server.uri(), "--token-file", writer)
+			require.Zero(t, dry.code, dry.stderr)
 			for _, hidden := range []string{"99", "home", "2026-10-06", "price"} {
 				require.NotContains(t, got.stderr, hidden)
+				require.NotContains(t, dry.stdout, "dataset "+hidden)
 			}
 		})
 	}

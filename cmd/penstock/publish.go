@@ -24,8 +24,11 @@ func publishCommand(p process) *cobra.Command {
 		Long: "Move main of a table to the snapshot of a branch, if main has no snapshot that the branch does not\n" +
 			"have. The result has the command that takes the move back. If the rows of the branch break limits of a dataset\n" +
 			"of the config file that reads the table, main is not moved. To check the rows before, read the\n" +
-			"branch: penstock verify with a dataset whose staging entry has ref: BRANCH.",
-		Example: "  penstock publish features.history candidate --config penstock.yaml",
+			"branch: penstock verify with a dataset whose staging entry has ref: BRANCH.\n\n" +
+			"With --from and --to, main is moved only from the snapshot --from, and only if the branch is at the snapshot\n" +
+			"--to. --dry-run prints this command. It can be repeated: if main is at --to, nothing is moved.",
+		Example: "  penstock publish features.history candidate --config penstock.yaml\n" +
+			"  penstock publish features.history candidate --from 3051729675574597004 --to 8744736658442914487 --config penstock.yaml",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) != 2 { //nolint:mnd // a table and a branch
 				return cmdline.Errorf("%s needs a table and a branch", c.CommandPath())
@@ -33,20 +36,60 @@ func publishCommand(p process) *cobra.Command {
 			return nil
 		},
 	}
-	from := newChangeFlags(c)
+	source := newChangeFlags(c)
+	from := cmdline.Text(c, "from", "SNAPSHOT|none", "the snapshot that main must be at, or none")
+	to := cmdline.Text(c, "to", "SNAPSHOT", "the snapshot that the branch must be at")
+	dry := c.Flags().Bool("dry-run", false, "move nothing: print the move, and the limits that would be checked")
 	noCheck := c.Flags().Bool("no-check", false, "do not check the limits of the datasets that read the table")
 	asJSON := c.Flags().Bool("json", false, "print the result as JSON")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		return p.change(c, from, args[0], func(ctx context.Context, s *client.Client, g *commandProgress) error {
+		seen, err := movedSnapshots(args[0], args[1], *from, *to)
+		if err != nil {
+			return err
+		}
+		seen.NoCheck = *noCheck
+		return p.change(c, source, args[0], func(ctx context.Context, s *client.Client, g *commandProgress) error {
 			g.step("move")
-			move, err := s.Publish(ctx, args[0], args[1], *noCheck)
+			if *dry {
+				move, err := s.WouldPublish(ctx, seen)
+				if err != nil {
+					return err
+				}
+				return p.printResult(*asJSON, move, wouldPublishText(move, *noCheck, source.text()))
+			}
+			move, err := s.Publish(ctx, seen)
 			if err != nil {
 				return err
 			}
-			return p.printResult(*asJSON, move, publishText(args[0], args[1], move, from.text())+limitsText(move.Limits))
+			return p.printResult(*asJSON, move, publishText(args[0], args[1], move, source.text())+limitsText(move.Limits))
 		})
 	}
 	return c
+}
+
+// wouldPublishText describes the result of a dry run.
+func wouldPublishText(move client.Move, noCheck bool, source string) string {
+	var b strings.Builder
+	if move.From == move.To {
+		fmt.Fprintf(&b, "dry run: main of table %s is at snapshot %d of branch %s already\n", move.Table, move.To, move.Branch)
+		return b.String()
+	}
+	from := noneBefore
+	if move.From == 0 {
+		fmt.Fprintf(&b, "dry run: main of table %s, which has no snapshot, would move to snapshot %d of branch %s\n", move.Table, move.To, move.Branch)
+	} else {
+		from = strconv.FormatInt(move.From, 10)
+		fmt.Fprintf(&b, "dry run: main of table %s would move from snapshot %d to snapshot %d of branch %s\n", move.Table, move.From, move.To, move.Branch)
+	}
+	for _, c := range move.Limits {
+		fmt.Fprintf(&b, "dataset %s, entry %s: limits of %s would be checked\n", c.Dataset, c.Entry, fault.Count(len(c.Columns), "column"))
+	}
+	words := []string{"penstock", "publish", move.Table, move.Branch, "--from", from, "--to", strconv.FormatInt(move.To, 10)}
+	if noCheck {
+		words = append(words, "--no-check")
+	}
+	fmt.Fprintf(&b, "to publish these snapshots: %s%s\n", cmdline.Join(words...), source)
+	return b.String()
 }
 
 // publishText describes a move of main.
@@ -134,7 +177,7 @@ func undoCommand(p process) *cobra.Command {
 	noCheck := noCheckFlag(c)
 	asJSON := c.Flags().Bool("json", false, "print the result as JSON")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		made, err := undoneMove(args[0], *branch, *from, *to)
+		made, err := movedSnapshots(args[0], *branch, *from, *to)
 		if err != nil {
 			return err
 		}
@@ -194,9 +237,9 @@ func reversed(m client.Move) client.Move {
 	return client.Move{Table: m.Table, Branch: m.Branch, From: m.To, To: m.From}
 }
 
-// undoneMove returns the move that the flags --from and --to of undo describe. Without these flags,
-// the To of the returned move is 0, which means that undo applies to the last change.
-func undoneMove(table, branch, from, to string) (client.Move, error) {
+// movedSnapshots returns the move that the flags --from and --to of undo and publish describe. Without these flags, the To of the returned
+// move is 0: undo then applies to the last change, and publish to the snapshots at which main and the branch are.
+func movedSnapshots(table, branch, from, to string) (client.Move, error) {
 	made := client.Move{Table: table, Branch: branch}
 	if from == "" && to == "" {
 		return made, nil

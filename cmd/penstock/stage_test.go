@@ -109,7 +109,7 @@ func TestNewTablesOutsideTheWarehouseAreRefusedBeforeTheirRows(t *testing.T) {
 	}
 }
 
-// spec: stage-43, stage-44, stage-46
+// spec: stage-43, stage-44, stage-46, stage-192, stage-193
 func TestStagePublishAndUndo(t *testing.T) {
 	l := stagingLake(t)
 	a := l.parquetFile(t, "a.parquet", `[{"req_id": 1, "country": "CH"}, {"req_id": null, "country": "DE"}]`)
@@ -140,8 +140,20 @@ func TestStagePublishAndUndo(t *testing.T) {
 	require.Zero(t, got.code, got.stderr)
 	require.Equal(t, 3, rows())
 
-	got = run(t, "publish", "features.history", "candidate", "--config", l.config)
+	got = run(t, "publish", "features.history", "candidate", "--dry-run", "--config", l.config)
 	require.Zero(t, got.code, got.stderr)
+	require.Contains(t, got.stdout, "dry run: main of table features.history would move from snapshot "+move[1]+" to snapshot "+move[2]+" of branch candidate\n")
+	require.Contains(t, got.stdout, "penstock publish features.history candidate --from "+move[1]+" --to "+move[2]+" --config ")
+	require.Equal(t, 3, rows())
+	got = run(t, "publish", "features.history", "candidate", "--from", "none", "--to", move[2], "--config", l.config)
+	require.Equal(t, exitFailure, got.code)
+	require.Contains(t, got.stderr, "table features.history has moved: main is at snapshot "+move[1]+", not at no snapshot")
+	for range 2 {
+		got = run(t, "publish", "features.history", "candidate", "--from", move[1], "--to", move[2], "--config", l.config)
+		require.Zero(t, got.code, got.stderr)
+		require.Contains(t, got.stdout, "moved from snapshot "+move[1]+" to snapshot "+move[2])
+	}
+	require.Equal(t, 4, rows())
 	later := run(t, "stage", "features.history", b, "--again", "--config", l.config)
 	id := regexp.MustCompile(`snapshot (\d+)`).FindStringSubmatch(later.stdout)
 	require.NotNil(t, id, later.stdout)

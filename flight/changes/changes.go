@@ -73,7 +73,7 @@ func (w *Service) Actions() []call.Action {
 	var all []call.Action
 	if w.options.Tables != nil {
 		all = append(all,
-			call.Action{Name: "publish", Description: "Move main of a table to the snapshot of a branch. Body: {table, branch, no_check} as JSON. Result: JSON, with the snapshots from and to for undo, and the limits that were checked.", Needs: policy.Publish, Run: call.Answering(w.publish)},
+			call.Action{Name: "publish", Description: "Move main of a table to the snapshot of a branch. Body: {table, branch, from, to, dry_run, no_check} as JSON. Result: JSON, with the snapshots from and to for undo, and the limits that were checked.", Needs: policy.Publish, Run: call.Answering(w.publish)},
 			call.Action{Name: "undo", Description: "Move a branch of a table back from the snapshot to to the snapshot from, or before the last change of Penstock, if nothing else was committed. Body: {table, branch, from, to, dry_run} as JSON. Result: JSON.", Needs: policy.Publish, Run: call.Answering(w.undo)},
 		)
 	}

@@ -38,7 +38,8 @@ type TableWriter interface {
 // BranchMover moves the branches of tables. It is safe for concurrent use.
 type BranchMover interface {
 	// Publish moves main of a table to the snapshot of a branch, after it has checked the limits of the datasets that read the table,
-	// and Undo reverses a move; see commit.Brancher.
+	// and Undo reverses a move; see commit.Brancher. If the request is a dry run, Publish moves nothing, and returns the limits that it
+	// would check, without counts.
 	Publish(ctx context.Context, request Publication) (commit.Move, []CheckedLimits, error)
 	Undo(ctx context.Context, made commit.Move) error
 	// Drop drops a table to undo the changes since it was created, and returns the folder of its
@@ -48,8 +49,9 @@ type BranchMover interface {
 
 // Publication is a request to publish a branch.
 type Publication struct {
-	Table, Branch string
-	NoCheck       bool // does not check limits
+	commit.Publication
+	NoCheck bool // does not check limits
+	DryRun  bool
 	// Readers are the datasets that the client may read. Errors and results name no others.
 	Readers []access.DatasetReader
 }
@@ -120,18 +122,29 @@ func (w *Service) publish(ctx context.Context, c *call.Call, body []byte) ([]byt
 		return nil, err
 	}
 	out := published{Table: asked.Table, Branch: asked.Branch}
-	made := tableChange{event: audit.Publish, needs: policy.Publish, tables: []string{asked.Table}}
-	err = w.change(ctx, c, made, len(body), func(ctx context.Context) error {
+	publish := func(ctx context.Context) error {
 		ctx, entered := w.options.Budget.Enter(ctx, c.Client())
 		defer entered.Release()
-		request := Publication{Table: asked.Table, Branch: asked.Branch, NoCheck: asked.NoCheck, Readers: w.options.Guard.Readers(c)}
-		move, checked, err := w.options.Tables.Publish(ctx, request)
-		if err == nil {
-			c.Note.Changed(move.To)
+		request := Publication{
+			Publication: commit.Publication{Table: asked.Table, Branch: asked.Branch, From: asked.From, To: asked.To},
+			NoCheck:     asked.NoCheck, DryRun: asked.DryRun, Readers: w.options.Guard.Readers(c),
 		}
+		move, checked, err := w.options.Tables.Publish(ctx, request)
 		out.From, out.To, out.Limits = move.From, move.To, checked
 		return err
-	})
+	}
+	if asked.DryRun {
+		if err = w.options.Guard.PermitChange(c, asked.Table, policy.Publish); err == nil {
+			err = publish(ctx)
+		}
+	} else {
+		made := tableChange{event: audit.Publish, needs: policy.Publish, tables: []string{asked.Table}}
+		err = w.change(ctx, c, made, len(body), func(ctx context.Context) error {
+			err := publish(ctx)
+			c.Note.Changed(out.To)
+			return err
+		})
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/penstock/penstock/flight"
+	"github.com/penstock/penstock/flight/changes"
 	"github.com/penstock/penstock/flight/flighttest"
 	"github.com/penstock/penstock/internal/audit"
 	"github.com/penstock/penstock/internal/batch/batchtest"
@@ -101,20 +102,33 @@ func TestRightsToWrite(t *testing.T) {
 	}
 	closed := policy.Open(false)
 	s := serveTables(t, &writtenRows{}, flight.Options{Policy: func() *policy.Policy { return closed }})
-	for action, body := range map[string]string{"publish": `{"table": "ml.history", "branch": "try"}`, "undo": `{"table": "ml.history", "from": 1, "to": 2}`} {
-		_, err := act(t.Context(), s, action, body)
+	for _, call := range [][2]string{
+		{"publish", `{"table": "ml.history", "branch": "try"}`},
+		{"publish", `{"table": "ml.history", "branch": "try", "dry_run": true}`},
+		{"undo", `{"table": "ml.history", "from": 1, "to": 2}`},
+	} {
+		_, err := act(t.Context(), s, call[0], call[1])
 		code, _ := flighttest.FailureOf(t, err, nil)
 		require.Equal(t, codes.PermissionDenied, code)
 	}
 }
 
-// spec: stage-70
+// spec: stage-70, stage-194
 func TestPublishAndUndoAreActions(t *testing.T) {
 	w := &writtenRows{}
 	s := serveTables(t, w, flight.Options{})
 	got, err := act(t.Context(), s, "publish", `{"table": "ml.history", "branch": "try"}`)
 	require.NoError(t, err)
 	require.JSONEq(t, `{"table": "ml.history", "branch": "try", "from": "1", "to": "2"}`, got)
+	for _, fields := range []string{`"from": "1", "to": "2"`, `"from": 0, "to": 2, "dry_run": true, "no_check": true`} {
+		_, err = act(t.Context(), s, "publish", `{"table": "ml.history", "branch": "try", `+fields+`}`)
+		require.NoError(t, err)
+	}
+	require.Equal(t, []changes.Publication{
+		{Publication: commit.Publication{Table: "ml.history", Branch: "try"}},
+		{Publication: commit.Publication{Table: "ml.history", Branch: "try", From: 1, To: 2}},
+		{Publication: commit.Publication{Table: "ml.history", Branch: "try", From: 0, To: 2}, DryRun: true, NoCheck: true},
+	}, w.published)
 	got, err = act(t.Context(), s, "undo", `{"table": "ml.history", "from": "1", "to": "2", "no_check": true}`)
 	require.NoError(t, err)
 	require.JSONEq(t, `{"table": "ml.history", "from": "2", "to": "1"}`, got)
@@ -142,6 +156,8 @@ func TestPublishAndUndoAreActions(t *testing.T) {
 		`{"table": "ml.history", "branch": "gone"}`:           codes.NotFound,
 		`{"table": "ml.history"}`:                             codes.InvalidArgument,
 		`{"table": "ml.history", "branch": "try", "from": 1}`: codes.InvalidArgument,
+		`{"table": "ml.history", "branch": "try", "to": 1}`:   codes.InvalidArgument,
+		`{"table": "ml.history", "branch": "try", "drop": 1}`: codes.InvalidArgument,
 	} {
 		_, err := act(t.Context(), s, "publish", body)
 		found, _ := flighttest.FailureOf(t, err, nil)

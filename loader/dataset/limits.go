@@ -7,6 +7,15 @@ type Limits struct {
 	Columns []ColumnLimits // in ascending order of columns; not empty
 }
 
+// Names returns the names of the columns.
+func (l Limits) Names() []string {
+	out := make([]string, len(l.Columns))
+	for i, c := range l.Columns {
+		out[i] = c.Column
+	}
+	return out
+}
+
 // ColumnLimits are the limits of one column, or of one series of a list, such as items.lengths. At least one of its lists is not
 // empty, and no measure is in a list twice.
 type ColumnLimits struct {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -239,8 +240,12 @@ def test_replace_evolve_and_branches(house: House, client: penstock.Client) -> N
     candidate = client.stage(TABLE, rows.append_column("extra", rows["id"]), evolve=True, branch="candidate")
     assert (candidate.branch, candidate.added) == ("candidate", ("extra",))
     assert len(house.rows()) == 8
-    published = client.publish(TABLE, "candidate")
-    assert (published.snapshot, published.branch) == (candidate.snapshot, "candidate")
+    seen = client.publish(TABLE, "candidate", dry_run=True)
+    assert (seen.snapshot, seen.branch, len(house.rows())) == (candidate.snapshot, "candidate", 8)
+    with pytest.raises(penstock.Conflict, match="main is at snapshot"):
+        client.publish(TABLE, "candidate", seen=replace(seen, previous=0))
+    published = client.publish(TABLE, "candidate", seen=seen)
+    assert published == seen == client.publish(TABLE, "candidate", seen=seen)
     assert len(house.rows()) == 18
     back = client.undo(published)
     assert [one.dataset for one in back.readers] == [one.dataset for one in candidate.readers]

@@ -62,21 +62,36 @@ type Move struct {
 	// Undone lists the snapshots that undoing the last change removes from the branch, the newest
 	// first.
 	Undone []history.Entry `json:"undone,omitempty"`
-	// NoCheck leaves the check of the datasets that read the table out of an undo. Readers is the result
-	// of the check; nil if they were not checked.
+	// NoCheck leaves out the check of the limits of a publish, and of the datasets that read the table of an undo. Readers is the result
+	// of the latter; nil if they were not checked.
 	NoCheck bool                `json:"-"`
 	Readers []stage.ReaderCheck `json:"readers,omitzero"`
 	// Limits are the limits of values that a publish has checked.
 	Limits []changes.CheckedLimits `json:"limits,omitempty"`
 }
 
-// Publish moves the branch main of a table to the snapshot of another branch. With noCheck, limits of values are not checked.
-func (c *Client) Publish(ctx context.Context, table, branch string, noCheck bool) (out Move, err error) {
-	body := map[string]any{"table": table, "branch": branch}
-	if noCheck {
+// Publish moves the branch main of a table to the snapshot of the branch of a move. If To is not 0, From and To are the snapshots at which main
+// and the branch were seen, and the error is Conflict if one of them has moved. With NoCheck, limits of values are not checked.
+func (c *Client) Publish(ctx context.Context, move Move) (out Move, err error) {
+	return out, c.actJSON(ctx, "publish", publicationBody(move), &out)
+}
+
+// WouldPublish returns the move that Publish would make, and the limits that it would check, without counts.
+func (c *Client) WouldPublish(ctx context.Context, move Move) (out Move, err error) {
+	body := publicationBody(move)
+	body["dry_run"] = true
+	return out, c.actJSON(ctx, "publish", body, &out)
+}
+
+func publicationBody(move Move) map[string]any {
+	body := map[string]any{"table": move.Table, "branch": move.Branch}
+	if move.To != 0 {
+		body["from"], body["to"] = strconv.FormatInt(move.From, 10), strconv.FormatInt(move.To, 10)
+	}
+	if move.NoCheck {
 		body["no_check"] = true
 	}
-	return out, c.actJSON(ctx, "publish", body, &out)
+	return body
 }
 
 // Undo undoes the move made: it moves the branch from snapshot made.To back to snapshot made.From.

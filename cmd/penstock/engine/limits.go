@@ -70,6 +70,26 @@ func (e *Engine) limitedEntries(table, branch string) (out []limitedEntry) {
 	return out
 }
 
+// shownTo reports whether the client of a publication may read the dataset, and its table as a whole.
+func (l limitedEntry) shownTo(p changes.Publication) bool {
+	return slices.ContainsFunc(p.Readers, func(r access.DatasetReader) bool {
+		return r.Dataset.Name == l.dataset.Name && r.Rights.Of(p.Table).IsZero()
+	})
+}
+
+// publishedLimits returns the limits that checkPublished checks and names, without counts.
+func (e *Engine) publishedLimits(p changes.Publication) (out []changes.CheckedLimits) {
+	for _, l := range e.limitedEntries(p.Table, p.Branch) {
+		if l.shownTo(p) {
+			out = append(out, changes.CheckedLimits{
+				Dataset: l.dataset.Name, Entry: l.entry,
+				Checked: drift.Checked{Table: p.Table, Columns: l.limits.Names(), Broken: []drift.Change{}},
+			})
+		}
+	}
+	return out
+}
+
 // checkPublished checks the limits of all datasets that read a table before main is moved. The base of changes is main. It returns
 // Invalid if a limit is broken. The results and the error tell values only of datasets and tables that the client may read as a whole.
 func (e *Engine) checkPublished(ctx context.Context, p changes.Publication, move tablecommit.Move) ([]changes.CheckedLimits, error) {
@@ -82,9 +102,7 @@ func (e *Engine) checkPublished(ctx context.Context, p changes.Publication, move
 	var out []changes.CheckedLimits
 	var broken []string
 	for _, l := range e.limitedEntries(p.Table, p.Branch) {
-		shown := slices.ContainsFunc(p.Readers, func(r access.DatasetReader) bool {
-			return r.Dataset.Name == l.dataset.Name && r.Rights.Of(p.Table).IsZero()
-		})
+		shown := l.shownTo(p)
 		checked, err := e.checkLimitsAgainst(within, p.Table, move.To, against, l.limits)
 		switch {
 		case err != nil && within.Err() != nil && ctx.Err() == nil:

@@ -118,6 +118,15 @@ func (w TableWriter) Publish(ctx context.Context, p changes.Publication) (move t
 	if err != nil {
 		return move, nil, err
 	}
+	request := p.Publication
+	request.Table = name
+	if p.DryRun {
+		made := false
+		if move, made, err = tables.Publishing(ctx, request); err == nil && !made && !p.NoCheck {
+			checked = w.engine.publishedLimits(p)
+		}
+		return move, checked, fault.Op(err, "publish branch %s of table %s", p.Branch, p.Table)
+	}
 	check := func(ctx context.Context, move tablecommit.Move) (err error) {
 		checked, err = w.engine.checkPublished(ctx, p, move)
 		return err
@@ -125,7 +134,7 @@ func (w TableWriter) Publish(ctx context.Context, p changes.Publication) (move t
 	if p.NoCheck {
 		check = nil
 	}
-	move, err = tables.PublishChecked(ctx, name, p.Branch, check)
+	move, err = tables.PublishChecked(ctx, request, check)
 	return move, checked, err
 }
 

@@ -97,14 +97,14 @@ func TestServersPublishAndUndo(t *testing.T) {
 	kept, err := w.Stage(t.Context(), dataset.TableWrite{Table: "default.features.history", Branch: "try", OnlyKeysOf: "default.features.history"}, access.WriteSources{}, nil, manyRows(2048, 1))
 	require.NoError(t, err)
 	require.Equal(t, int64(2048), kept.Dropped)
-	move, _, err := w.Publish(t.Context(), changes.Publication{Table: "default.features.history", Branch: "try"})
+	move, _, err := w.Publish(t.Context(), changes.Publication{Publication: tablecommit.Publication{Table: "default.features.history", Branch: "try"}})
 	require.NoError(t, err)
 	require.Equal(t, kept.Snapshot, move.To)
 	require.NoError(t, w.Undo(t.Context(), tablecommit.Move{Table: "features.history", Ref: tablecommit.Main, From: move.From, To: move.To}))
-	again, _, err := w.Publish(t.Context(), changes.Publication{Table: "features.history", Branch: "try"})
+	again, _, err := w.Publish(t.Context(), changes.Publication{Publication: tablecommit.Publication{Table: "features.history", Branch: "try"}})
 	require.NoError(t, err)
 	require.Equal(t, move.From, again.From)
-	_, _, err = w.Publish(t.Context(), changes.Publication{Table: "nothing.x.history", Branch: "try"})
+	_, _, err = w.Publish(t.Context(), changes.Publication{Publication: tablecommit.Publication{Table: "nothing.x.history", Branch: "try"}})
 	require.Error(t, err)
 }
 

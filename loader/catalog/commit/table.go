@@ -56,3 +56,11 @@ type Move struct {
 	// To is the snapshot that the branch is moved to; 0 removes the branch.
 	To int64
 }
+
+// Publication is a request to move main to the snapshot of a branch.
+type Publication struct {
+	Table, Branch string
+	// From and To are the snapshots at which the caller has seen main and the branch; From is 0 if main had none. If To is
+	// 0, the caller has seen none, and the request is for the snapshots at which they are.
+	From, To int64
+}

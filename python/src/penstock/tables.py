@@ -131,19 +131,34 @@ class TableCalls:
         given = {name: value for name, value in command.items() if value is not None}
         return stage(self._servers, given, data, progress)
 
-    def publish(self, table: str, branch: str, *, no_check: bool = False) -> Published:
+    def publish(
+        self,
+        table: str,
+        branch: str,
+        *,
+        seen: Published | None = None,
+        dry_run: bool = False,
+        no_check: bool = False,
+    ) -> Published:
         """Moves a table's main to the snapshot of a branch, if the branch contains all snapshots of main.
 
         Args:
             table: [catalog.]namespace.table.
             branch: the branch.
+            seen: the result of a dry run: main is moved only if main and the branch are still at its snapshots. Such a
+                call can be repeated: if main has been moved so, it returns the move.
+            dry_run: move nothing, and return the move.
             no_check: do not check the limits of the datasets that read the table.
 
         Raises:
             Invalid: the rows of the branch break limits of a dataset; the error names the columns and partitions.
-            Conflict: main has other snapshots, which the error names, or a branch has moved during the check.
+            Conflict: main has other snapshots, which the error names, or main or the branch has moved.
         """
         body: dict[str, Any] = {"table": table, "branch": branch}
+        if seen is not None:
+            body["from"], body["to"] = seen.previous, seen.snapshot
+        if dry_run:
+            body["dry_run"] = True
         if no_check:
             body["no_check"] = True
         return self._moved("publish", body)

@@ -104,59 +104,6 @@ func (w *TableWriter) look(ctx context.Context, table string, decide func(*metad
 	return decide(meta)
 }
 
-// Publish moves main to the snapshot of a branch. See commit.Brancher.
-func (w *TableWriter) Publish(ctx context.Context, table, branch string) (commit.Move, error) {
-	return w.PublishChecked(ctx, table, branch, nil)
-}
-
-// PublishChecked is like Publish, but calls check with the move before it is made, unless check is nil or main is at the snapshot
-// already. If check returns an error, main is not moved. If main or the branch is at another snapshot after the check, the error is
-// Conflict.
-func (w *TableWriter) PublishChecked(ctx context.Context, table, branch string, check func(context.Context, commit.Move) error) (commit.Move, error) {
-	move, err := w.published(ctx, table, branch)
-	if err == nil && check != nil && move.From != move.To {
-		err = check(ctx, move)
-		if err == nil {
-			err = w.unmoved(ctx, branch, move)
-		}
-	}
-	if err == nil {
-		err = w.Move(ctx, move)
-	}
-	return move, fault.Op(err, "publish branch %s of table %s", branch, table)
-}
-
-// unmoved returns Conflict if a publication is not the given move any more.
-func (w *TableWriter) unmoved(ctx context.Context, branch string, move commit.Move) error {
-	now, err := w.published(ctx, move.Table, branch)
-	if err == nil && now != move {
-		err = fault.New(fault.Conflict, "%s or branch %s of table %s has moved while the rows of the branch were checked", commit.Main, branch, move.Table).
-			In(move.Table, "").WithRemedy("publish again, which checks the current rows")
-	}
-	return err
-}
-
-// published returns the move that publishes a branch.
-func (w *TableWriter) published(ctx context.Context, table, branch string) (commit.Move, error) {
-	return w.look(ctx, table, func(m *metadata.Loaded) (commit.Move, error) {
-		head, err := m.Head(branch)
-		if err != nil {
-			return commit.Move{}, err
-		}
-		main, err := m.At(commit.Main)
-		if err != nil {
-			return commit.Move{}, err
-		}
-		for s := range m.Ancestors(head) {
-			if s.SnapshotID == main || main == 0 {
-				return commit.Move{Table: table, UUID: m.TableUUID().String(), Ref: commit.Main, From: main, To: head.SnapshotID}, nil
-			}
-		}
-		return commit.Move{}, fault.New(fault.Conflict, "%s of table %s has snapshots that branch %s does not have: %s", commit.Main, table, branch, since(m, main, branch)).
-			In(table, "").WithRemedy("commit the change to %s, or to a new branch that begins there", commit.Main)
-	})
-}
-
 // maxNamed is the maximum number of snapshots that an error names.
 const maxNamed = 10
 

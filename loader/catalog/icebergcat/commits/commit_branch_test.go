@@ -207,7 +207,7 @@ func TestOnlyACheckedMoveIsPublished(t *testing.T) {
 		first, second := stage("b"), stage("c")
 		move := commit.Move{Table: icebergtest.Events, Ref: "main", From: base.Snapshot, To: second}
 		publish := func(during func() error) error {
-			_, err := c.Tables.PublishChecked(t.Context(), icebergtest.Events, "audit", func(_ context.Context, checked commit.Move) error {
+			_, err := c.Tables.PublishChecked(t.Context(), commit.Publication{Table: icebergtest.Events, Branch: "audit"}, func(_ context.Context, checked commit.Move) error {
 				move.UUID = checked.UUID
 				require.Equal(t, move, checked)
 				return during()
@@ -233,9 +233,68 @@ func TestOnlyACheckedMoveIsPublished(t *testing.T) {
 		move.To = last
 		require.NoError(t, publish(func() error { return nil }))
 		require.Equal(t, []string{"a", "b", "c", "d"}, c.Files(t, ""))
-		_, err = c.Tables.PublishChecked(t.Context(), icebergtest.Events, "audit", func(context.Context, commit.Move) error {
+		_, err = c.Tables.PublishChecked(t.Context(), commit.Publication{Table: icebergtest.Events, Branch: "audit"}, func(context.Context, commit.Move) error {
 			return fault.New(fault.Internal, "nothing is to be checked")
 		})
 		require.NoError(t, err, "main is there already")
+	})
+}
+
+// A publication of snapshots that the caller has seen is made once, and only if main and the branch are at them.
+//
+// spec: stage-192, stage-193
+func TestOnlySeenSnapshotsArePublished(t *testing.T) {
+	icebergtest.EachChanging(t, func(t *testing.T, c *icebergtest.Changing) {
+		c.Bucketed(t, "2")
+		base := c.Append(t, "first", "a")
+		stage := func(name string) int64 {
+			made, err := c.Tables.Commit(t.Context(), commit.Change{Table: icebergtest.Events, Branch: "audit", Begin: base.Snapshot, Token: icebergtest.Token(name), Add: []commit.DataFile{c.File(name, 1)}})
+			require.NoError(t, err)
+			return made.Snapshot
+		}
+		publish := func(from, to int64) (commit.Move, error) {
+			return c.Tables.PublishChecked(t.Context(), commit.Publication{Table: icebergtest.Events, Branch: "audit", From: from, To: to}, nil)
+		}
+		first := stage("b")
+		second := stage("c")
+		_, err := publish(base.Snapshot, first)
+		icebergtest.IsKind(t, err, fault.Conflict, "table ml.events has moved: branch audit is at snapshot "+icebergtest.Itoa(second)+", not at snapshot "+icebergtest.Itoa(first)+";")
+		_, err = publish(first, second)
+		icebergtest.IsKind(t, err, fault.Conflict, "table ml.events has moved: main is at snapshot "+icebergtest.Itoa(base.Snapshot)+", not at snapshot "+icebergtest.Itoa(first)+";")
+		_, err = publish(0, first)
+		icebergtest.IsKind(t, err, fault.Conflict, ", not at no snapshot, and branch audit is at snapshot "+icebergtest.Itoa(second))
+		require.Equal(t, []string{"a"}, c.Files(t, ""))
+
+		want := commit.Publication{Table: icebergtest.Events, Branch: "audit", From: base.Snapshot, To: second}
+		would, made, err := c.Tables.Publishing(t.Context(), want)
+		require.NoError(t, err)
+		require.False(t, made)
+		require.Equal(t, []string{"a"}, c.Files(t, ""))
+		for i := range 3 {
+			move, err := c.Tables.PublishChecked(t.Context(), want, func(context.Context, commit.Move) error {
+				require.Zero(t, i, "main is at the snapshot already")
+				return nil
+			})
+			require.NoError(t, err)
+			require.Equal(t, would, move)
+			if i == 1 { // a call that is repeated finds neither the snapshots nor the branch as it was
+				require.NoError(t, c.Tables.Move(t.Context(), commit.Move{Table: icebergtest.Events, Ref: "audit", From: second}))
+			}
+		}
+		_, made, err = c.Tables.Publishing(t.Context(), want)
+		require.NoError(t, err)
+		require.True(t, made)
+		require.Equal(t, []string{"a", "b", "c"}, c.Files(t, ""))
+
+		require.NoError(t, c.Tables.Move(t.Context(), commit.Move{Table: icebergtest.Events, Ref: "audit", To: second}))
+		later := c.Append(t, "later", "d")
+		_, err = publish(base.Snapshot, second)
+		icebergtest.IsKind(t, err, fault.Conflict, "main is at snapshot "+icebergtest.Itoa(later.Snapshot)+", not at snapshot "+icebergtest.Itoa(base.Snapshot)+"; main has snapshot "+icebergtest.Itoa(second)+" already;")
+		_, err = publish(second, later.Snapshot)
+		require.NoError(t, err, "main is there")
+		_, err = publish(later.Snapshot, second)
+		icebergtest.IsKind(t, err, fault.Conflict, "main of table ml.events has snapshots that branch audit does not have")
+		require.Equal(t, []string{"a", "b", "c", "d"}, c.Files(t, ""))
+		require.Empty(t, c.Orphans(t))
 	})
 }
