@@ -75,7 +75,7 @@ func (p process) serveUI(ctx context.Context, from sourceFlags, listen, proxied 
 	for i, one := range clients {
 		options.Replicas = append(options.Replicas, ui.Replica{Name: one.Name(), Watched: clients[i]})
 	}
-	options.Read = clients[0]
+	options.Read, options.Measure = clients[0], clients[0]
 	pages, err := ui.New(options)
 	if err != nil {
 		return err

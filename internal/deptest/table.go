@@ -239,7 +239,7 @@ func Graph() []Row {
 		{Folder: "cmd/penstock/client", Imports: "flight changes progress failure loader history statistics entries tablediff dataset decode stage batch fault hostport", Outside: libArrowFlight + " " + libGRPC},
 		{Folder: "cmd/penstock/statustext", Imports: "flight fault"},
 		{Folder: "third_party/uplot"},
-		{Folder: "cmd/penstock/ui", Imports: "client statustext flight shape commit history dataset decode uplot svg jsontext fault"},
+		{Folder: "cmd/penstock/ui", Imports: "client cmdline statustext flight progress shape commit history dataset decode htmlpage uplot svg jsontext fault"},
 		{Folder: "cmd/penstock/proposal", Imports: "loader dataset catalog resolve fault"},
 		{Folder: "cmd/penstock/backfill", Imports: "proposal dataset decode catalog resolve rule fault"},
 		{Folder: "cmd/penstock/engine", Imports: "* config telemetry otlp keyfile socket inputs"},

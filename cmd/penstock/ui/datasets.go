@@ -30,6 +30,7 @@ type datasetBody struct {
 	Fields  []column
 	Explain string // what explain prints
 	Splits  bool   // with all splits
+	Measure measureForm
 	planShape
 }
 
@@ -80,6 +81,12 @@ func (p *pages) dataset(ctx context.Context, r *http.Request) (shown, error) {
 		return shown{}, dataset.Unknown(name, names)
 	}
 	body := datasetBody{datasetRow: rowOfDataset(all[at]), Splits: r.URL.Query().Has("splits")}
+	body.Measure = measureForm{Link: body.Link, Dataset: true}
+	for _, one := range all {
+		if one.Name != name && one.Err == nil {
+			body.Measure.Others = append(body.Measure.Others, one.Name)
+		}
+	}
 	if all[at].Schema != nil {
 		for _, f := range all[at].Schema.Fields() {
 			body.Fields = append(body.Fields, column{f.Name, f.Type.String(), f.Nullable})

@@ -15,6 +15,7 @@ import (
 
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/svg"
+	"github.com/penstock/penstock/loader/statistics/htmlpage"
 	"github.com/penstock/penstock/third_party/uplot"
 )
 
@@ -36,7 +37,8 @@ type templates map[string]*template.Template
 func parseTemplates() (templates, error) {
 	out := templates{}
 	shared := template.New("").Funcs(template.FuncMap{"text": text, "lines": lines, "size": fault.Size, "count": svg.Count})
-	for _, name := range []string{"streams", "memory", "datasets", "dataset", "tables", "table", "backfills", "backfill", "failure"} {
+	for _, name := range []string{"streams", "memory", "datasets", "dataset", "tables", "table", "backfills", "backfill",
+		"statistics", "failure"} {
 		one, err := shared.Clone()
 		if err == nil {
 			one, err = one.ParseFS(markup, "templates/layout.html", "templates/"+name+".html")
@@ -88,26 +90,36 @@ func (p *pages) page(name string, of view) http.HandlerFunc {
 		ctx, cancel := context.WithTimeout(r.Context(), callTime)
 		defer cancel()
 		what, err := of(ctx, r)
-		status, from := http.StatusOK, p.templates[name]
 		if err != nil {
-			e := failureOf(err)
-			status, from, what = e.status, p.templates["failure"], shown{Title: "Error", Section: sectionOf(name), Body: e}
-		}
-		what.Version = p.Version
-		begin := "page"
-		if r.URL.Query().Has("part") {
-			begin = "main"
-		}
-		var b bytes.Buffer
-		if err := from.ExecuteTemplate(&b, begin, what); err != nil {
-			http.Error(w, fault.Redact(err.Error()), http.StatusInternalServerError)
+			p.fail(w, r, name, err)
 			return
 		}
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		w.Header().Set("Content-Length", strconv.Itoa(b.Len()))
-		w.WriteHeader(status)
-		_, _ = w.Write(b.Bytes()) // the browser may be gone
+		p.write(w, r, name, http.StatusOK, what)
 	}
+}
+
+// fail answers with why a page cannot be shown.
+func (p *pages) fail(w http.ResponseWriter, r *http.Request, page string, err error) {
+	e := failureOf(err)
+	p.write(w, r, "failure", e.status, shown{Title: "Error", Section: sectionOf(page), Body: e})
+}
+
+// write answers with a template.
+func (p *pages) write(w http.ResponseWriter, r *http.Request, template string, status int, what shown) {
+	what.Version = p.Version
+	begin := "page"
+	if r.URL.Query().Has("part") {
+		begin = "main"
+	}
+	var b bytes.Buffer
+	if err := p.templates[template].ExecuteTemplate(&b, begin, what); err != nil {
+		http.Error(w, fault.Redact(err.Error()), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Content-Length", strconv.Itoa(b.Len()))
+	w.WriteHeader(status)
+	_, _ = w.Write(b.Bytes()) // the browser may be gone
 }
 
 // sectionOf returns the entry in the navigation for a page.
@@ -172,7 +184,7 @@ func assets() map[string]asset {
 	const css, js = "text/css; charset=utf-8", "text/javascript; charset=utf-8"
 	return map[string]asset{
 		"icon.svg":  newAsset("image/svg+xml", icon),
-		"page.css":  newAsset(css, append([]byte(svg.Style), style...)),
+		"page.css":  newAsset(css, append([]byte(htmlpage.Style()), style...)),
 		"page.js":   newAsset(js, script),
 		"uplot.css": newAsset(css, uplot.Style),
 		"uplot.js":  newAsset(js, uplot.Script),

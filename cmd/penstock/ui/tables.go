@@ -37,6 +37,7 @@ type tableBody struct {
 	Older      int
 	Others     []otherRef
 	Statistics string
+	Measure    measureForm
 }
 
 // snapshotRow is a snapshot of a branch.
@@ -99,6 +100,7 @@ func (p *pages) table(ctx context.Context, r *http.Request) (shown, error) {
 		return shown{}, err
 	}
 	body := tableBody{tableRow: rowOfTable(found), Branch: log.Branch, Older: log.Older}
+	body.Measure = measureForm{Link: body.Link, At: branch}
 	for _, e := range log.Snapshots {
 		body.Snapshots = append(body.Snapshots, rowOfSnapshot(e))
 	}

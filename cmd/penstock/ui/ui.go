@@ -41,6 +41,7 @@ type Replica struct {
 type Options struct {
 	Replicas []Replica
 	Read     Read
+	Measure  Measure
 	Version  string // of this program
 }
 
@@ -48,6 +49,7 @@ type Options struct {
 type pages struct {
 	Options
 	templates templates
+	measuring measuring
 }
 
 // New returns the handler of all pages, which all viewers may see: wrap it with a Link or with ByProxy.
@@ -65,8 +67,10 @@ func New(options Options) (http.Handler, error) {
 	mux.HandleFunc("GET /memory", p.page("memory", p.memory))
 	mux.HandleFunc("GET /datasets", p.page("datasets", p.datasets))
 	mux.HandleFunc("GET /datasets/{name}", p.page("dataset", p.dataset))
+	mux.HandleFunc("GET /datasets/{name}/statistics", p.statistics("dataset"))
 	mux.HandleFunc("GET /tables", p.page("tables", p.tables))
 	mux.HandleFunc("GET /tables/{name}", p.page("table", p.table))
+	mux.HandleFunc("GET /tables/{name}/statistics", p.statistics("table"))
 	mux.HandleFunc("GET /backfills", p.page("backfills", p.backfills))
 	mux.HandleFunc("GET /backfills/{name}", p.page("backfill", p.backfill))
 	return headers(mux), nil

@@ -34,6 +34,9 @@ type server struct {
 	failure error
 	hangs   bool // until the context ends
 	calls   []metadata.MD
+	waits   bool // a second, before statistics are complete
+	// measured are the measurements that were asked for.
+	measured []decode.StatsCommand
 }
 
 func (s *server) called(ctx context.Context) error {
@@ -111,7 +114,7 @@ func stream(id, job string) flight.StreamStatus {
 // handler returns the pages of servers, which every request may see.
 func handler(t *testing.T, servers ...*server) http.Handler {
 	t.Helper()
-	options := ui.Options{Read: servers[0], Version: "v"}
+	options := ui.Options{Read: servers[0], Measure: servers[0], Version: "v"}
 	for i, one := range servers {
 		options.Replicas = append(options.Replicas, ui.Replica{Name: "replica-" + strconv.Itoa(i), Watched: one})
 	}
@@ -137,7 +140,8 @@ func get(t *testing.T, from http.Handler, path string, header ...string) (*http.
 
 // all are the paths of all pages.
 func all() []string {
-	return []string{"/", "/memory", "/datasets", "/datasets/homefeed", "/datasets/broken", "/tables", "/tables/features.a", "/datasets/none", "/tables/none", "/backfills"}
+	return []string{"/", "/memory", "/datasets", "/datasets/homefeed", "/datasets/broken", "/tables", "/tables/features.a", "/datasets/none", "/tables/none", "/backfills",
+		"/datasets/homefeed/statistics", "/tables/features.a/statistics"}
 }
 
 // Names that come from tables and clients cannot add markup, scripts or attributes to a page.
