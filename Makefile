@@ -42,7 +42,7 @@ FIXTURES := $(GO) test -tags invariants -vet=off ./internal/scenario/fixtures
 COMMITS := $(GO) test -tags invariants -vet=off -run 'CommitsThatRace' ./loader/catalog/icebergcat/commits
 # Every Python test but those of penstock.torch.
 PYTEST := .venv/test/bin/pytest -c python/pyproject.toml --rootdir .
-PYTHON_TESTS := --ignore python/tests/with_torch --ignore python/tests/with_browser --ignore python/tests/test_monitoring.py python/tests demo tools/tests tools/fixtures/tests tools/worlds/tests/test_pyiceberg*.py
+PYTHON_TESTS := --ignore python/tests/with_torch --ignore python/tests/with_browser --ignore python/tests/with_airflow --ignore python/tests/test_monitoring.py python/tests demo tools/tests tools/fixtures/tests tools/worlds/tests/test_pyiceberg*.py
 FUZZTIME ?=
 
 GOLANGCI_VERSION := v2.15.0
@@ -242,8 +242,8 @@ test: check ## lint, Go with the race detector, Python: ten minutes on two cores
 # What test leaves out for the sake of its time. CI runs it after test. As in test, Python's
 # longest tests run beside Go's: those marked "more" wait for servers most of the time.
 .PHONY: test-more
-test-more: ## all random cases, worlds and fixtures; long Python tests; torch; README, quickstart, packages, attacks, fuzzing
-	$(MAKE) -j4 --output-sync=target test-random test-torch test-python-more test-monitoring
+test-more: ## all random cases, worlds and fixtures; long Python tests; torch; Airflow; README, quickstart, packages, attacks, fuzzing
+	$(MAKE) -j4 --output-sync=target test-random test-torch test-python-more test-monitoring test-airflow
 	$(MAKE) test-attack test-docs test-packages test-browser test-fuzz
 
 .PHONY: check
@@ -259,8 +259,8 @@ check-go: $(GOLANGCI)
 
 .PHONY: check-python
 check-python: .venv/test/.stamp
-	$(RUFF) check --config python/pyproject.toml python $(wildcard demo benchmarks tools)
-	$(RUFF) format --check --config python/pyproject.toml python $(wildcard demo benchmarks tools)
+	$(RUFF) check --config python/pyproject.toml python $(wildcard demo benchmarks tools deploy)
+	$(RUFF) format --check --config python/pyproject.toml python $(wildcard demo benchmarks tools deploy)
 	for folder in python demo benchmarks tools; do (cd $$folder && $(CURDIR)/$(MYPY) --cache-dir $(CURDIR)/.mypy_cache --config-file $(CURDIR)/python/pyproject.toml .); done
 
 .PHONY: test-go
@@ -292,6 +292,11 @@ test-python-more: build build-checked release-before .venv/test/.stamp $(PENSTOC
 .PHONY: test-monitoring
 test-monitoring: build .venv/test/.stamp $(PENSTOCK_S3GATEWAY) .bin/prometheus ## the queries of the dashboard and the alerts, on a real Prometheus
 	$(PYTEST) python/tests/test_monitoring.py
+
+# The example DAG, in an environment of its own: Airflow brings 130 packages.
+.PHONY: test-airflow
+test-airflow: build .venv/airflow/.stamp ## the example DAG for Airflow, run by Airflow, with commands that fail
+	.venv/airflow/bin/pytest -c python/pyproject.toml --rootdir . python/tests/with_airflow
 
 # penstock.torch, in an environment of its own: torch and the frameworks take 6 GB. check-python
 # knows nothing of torch's types; here mypy does.
@@ -378,7 +383,7 @@ long: test test-more wheels test-spark test-fixtures .venv/torch/.stamp .venv/be
 	PENSTOCK_LONG=1 $(FIXTURES) -timeout 90m
 	PENSTOCK_LONG=1 $(PYTEST) $(PYTHON_TESTS)
 	PENSTOCK_LONG=1 .venv/torch/bin/pytest -c python/pyproject.toml --rootdir . python/tests/with_torch
-	PENSTOCK_TEST_MAPPED=1 $(PYTEST) --ignore python/tests/with_torch --ignore python/tests/with_browser python/tests
+	PENSTOCK_TEST_MAPPED=1 $(PYTEST) --ignore python/tests/with_torch --ignore python/tests/with_browser --ignore python/tests/with_airflow python/tests
 	PENSTOCK_TEST_MAPPED=1 .venv/torch/bin/pytest -c python/pyproject.toml --rootdir . python/tests/with_torch
 	cd benchmarks && ../.venv/bench/bin/python -m unittest
 	cd benchmarks && PYTHONPATH=$(CURDIR)/python/src ../.venv/torch/bin/python -m unittest tests.torch_gpu
@@ -444,6 +449,7 @@ $(PENSTOCK_S3GATEWAY): $(wildcard tools/s3gateway/*)
 .venv/test/.stamp: python/requirements-test.txt
 .venv/torch/.stamp: python/requirements-test.txt python/requirements-torch.txt python/requirements-frameworks.txt python/requirements-torchrec.no-deps.txt
 .venv/demo/.stamp: demo/requirements.txt
+.venv/airflow/.stamp: python/requirements-airflow.txt
 .venv/bench/.stamp: benchmarks/requirements.txt
 .venv/spark/.stamp: tools/worlds/requirements-spark.txt
 .venv/wheel/.stamp: # pip alone
