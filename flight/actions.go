@@ -21,6 +21,7 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/dataset/decode"
 	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/plan/coverage"
 	"github.com/penstock/penstock/loader/plan/explain"
 	"github.com/penstock/penstock/loader/plan/shape"
 	"github.com/penstock/penstock/loader/policy"
@@ -31,6 +32,7 @@ func (s *service) actions() []call.Action {
 		{Name: "explain", Description: "Show what a query reads, joins and returns, in one screen. Body: a query as JSON. Result: text.", Needs: policy.Explain, Run: call.Answering(s.explain)},
 		{Name: "explain_splits", Description: "Show what a query reads, in which order, and why, with its splits and lanes. Body: a query as JSON. Result: text.", Needs: policy.Explain, Run: call.Answering(s.explainSplits)},
 		{Name: "explain_shape", Description: "Describe how the rows of a query are spread over buckets, lanes and files, and what the last streams of its dataset matched. Body: a query as JSON. Result: JSON.", Needs: policy.Explain, Run: call.Answering(s.explainShape)},
+		{Name: "explain_coverage", Description: "Count the training rows of a query, and the staging rows joined with them, by partition and bucket. Body: a query as JSON. Result: JSON.", Needs: policy.Explain, Run: call.Answering(s.explainCoverage)},
 		{Name: "manifest", Description: "Describe everything that determines a query's stream, to keep with a model. Body: a query as JSON. Result: JSON.", Needs: policy.Reading, Run: call.Answering(s.manifest)},
 		{Name: "stall", Description: "Report how long a trainer waited for batches since its last report, for the server's metrics. Body: {dataset, plan, rows, batches, seconds, waited} as JSON. Result: {}.", Needs: policy.Reading, Run: call.Answering(s.stall)},
 		{Name: "status", Description: "List the streams that run and what each waits for: the caller's own, or all with the right status. Body: {} or nothing. Result: JSON.", Needs: policy.Reading, Run: call.Answering(s.status)},
@@ -170,6 +172,20 @@ func (s *service) explainShape(ctx context.Context, c *call.Call, body []byte) (
 		out.Runs = s.runs.of(p.Query.Dataset)
 	}
 	return jsontext.Of(out), nil
+}
+
+// explainCoverage counts the rows of a plan by partition and bucket.
+func (s *service) explainCoverage(ctx context.Context, c *call.Call, body []byte) ([]byte, error) {
+	p, err := s.planOf(ctx, c, body, policy.Explain)
+	if err != nil {
+		return nil, err
+	}
+	held, err := s.options.Budget.Reserve("the coverage of a query", coverage.Size(p.Plan, 1+len(p.Staging)))
+	if err != nil {
+		return nil, err
+	}
+	defer held.Release()
+	return jsontext.Of(coverage.Of(p.Plan)), nil
 }
 
 // columnSizes returns the stored sizes of the columns that a plan reads; nil if they are not known.

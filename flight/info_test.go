@@ -272,7 +272,7 @@ func TestActions(t *testing.T) {
 		code, _ := flighttest.FailureOf(t, err, nil)
 		require.Equal(t, codes.InvalidArgument, code)
 	}
-	for _, name := range []string{"explain", "explain_splits", "explain_shape", "manifest"} {
+	for _, name := range []string{"explain", "explain_splits", "explain_shape", "explain_coverage", "manifest"} {
 		for body, want := range map[string]codes.Code{`{`: codes.InvalidArgument, `{"dataset": "gone"}`: codes.NotFound} {
 			_, err = act(name, []byte(body))
 			code, _ := flighttest.FailureOf(t, err, nil)
@@ -287,11 +287,11 @@ func TestActions(t *testing.T) {
 		require.NoError(t, err)
 		names = append(names, a.GetType())
 	}
-	require.Equal(t, []string{"explain", "explain_splits", "explain_shape", "manifest", "stall", "status", "RenewFlightEndpoint"}, names)
+	require.Equal(t, []string{"explain", "explain_splits", "explain_shape", "explain_coverage", "manifest", "stall", "status", "RenewFlightEndpoint"}, names)
 	_, err = act("explian", nil)
 	code, _ := flighttest.FailureOf(t, err, nil)
 	require.Equal(t, codes.InvalidArgument, code)
-	require.ErrorContains(t, err, "explain, explain_splits, explain_shape, manifest, stall, status, RenewFlightEndpoint")
+	require.ErrorContains(t, err, "explain, explain_splits, explain_shape, explain_coverage, manifest, stall, status, RenewFlightEndpoint")
 }
 
 // What streams share and what is cached take few lines of a screen, and the full text has all of them.

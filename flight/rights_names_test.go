@@ -129,7 +129,7 @@ func queriesOf(name, column string) []string {
 		text := fmt.Sprintf(condition, column)
 		out = append(out, ask(fmt.Sprintf(`, "filter": %q`, text)), ask(fmt.Sprintf(`, "sample": {"rate": 0.5, "where": %q}`, text)))
 	}
-	for _, action := range []string{"explain", "explain_splits", "explain_shape", "manifest", "verify", "verify_progress", "status"} {
+	for _, action := range []string{"explain", "explain_splits", "explain_shape", "explain_coverage", "manifest", "verify", "verify_progress", "status"} {
 		out = append(out, action+":"+ask(""), action+":"+ask(fmt.Sprintf(`, "columns": [%q]`, column)))
 	}
 	return append(out, ask(fmt.Sprintf(`, "with": [{"table": "features.bypin", "name": "again", "prefix": "a_", "key": {"item": %q}}]`, column)))

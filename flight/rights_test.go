@@ -268,7 +268,7 @@ func ways() []string {
 		`{"dataset": {"training": {"table": "ml.peoples"}}}`,
 	}
 	all := queries
-	for _, action := range []string{"explain", "explain_splits", "explain_shape", "manifest", "verify", "verify_progress"} {
+	for _, action := range []string{"explain", "explain_splits", "explain_shape", "explain_coverage", "manifest", "verify", "verify_progress"} {
 		for _, q := range []string{queries[0], queries[7], `{"dataset": "secret"}`, inlinePeople("", key) + "}"} {
 			all = append(all, action+":"+q)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/joiner"
+	"github.com/penstock/penstock/loader/plan/coverage"
 	"github.com/penstock/penstock/loader/stream"
 )
 
@@ -102,4 +103,27 @@ func TestShapeOfAPlan(t *testing.T) {
 	require.Len(t, now.Runs, 1, "those of other queries of the dataset, too")
 	require.Equal(t, "nightly", now.Runs[0].Job)
 	require.Equal(t, []RunMatch{{Entry: "history", Rows: 1009, Matched: 900}}, now.Runs[0].Matches)
+}
+
+// The coverage of a plan has its training rows, and the staging rows that are joined with them.
+//
+// spec: ui-14
+func TestCoverageOfAPlan(t *testing.T) {
+	w := newWorld(t)
+	s := serve(t, Options{Loader: w.loader()})
+	answer, err := s.act(context.Background(), "explain_coverage", []byte(`{"dataset": "homefeed"}`))
+	require.NoError(t, err)
+	var got coverage.Coverage
+	require.NoError(t, json.Unmarshal(answer, &got))
+	training, joined := int64(0), int64(0)
+	for i := range got.Parts {
+		for b := range got.Buckets {
+			training += got.Training[i][b]
+			joined += got.Staging[0].Joined[i][b]
+		}
+	}
+	require.EqualValues(t, 1009, training)
+	require.GreaterOrEqual(t, joined, got.Staging[0].Rows)
+	require.Positive(t, got.Staging[0].Rows)
+	require.Equal(t, "features.history", got.Staging[0].Table)
 }

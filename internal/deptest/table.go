@@ -137,6 +137,7 @@ func Graph() []Row {
 		{Folder: "loader/resolve", Imports: "dataset policy catalog bucket expr fault"},
 		{Folder: "loader/plan", Imports: "dataset catalog resolve bucket expr digest fault"},
 		{Folder: "loader/plan/shape", Imports: "plan catalog"},
+		{Folder: "loader/plan/coverage", Imports: "plan resolve catalog"},
 		{Folder: "loader/plan/explain", Imports: "plan dataset catalog resolve fault"},
 		{Folder: "loader/compact", Imports: "catalog"},
 		{Folder: "loader/upload", Imports: "chunk budget store release"},
@@ -162,7 +163,7 @@ func Graph() []Row {
 		{Folder: "joiner/spill", Imports: "joiner batch budget fault invariant"},
 		{Folder: "loader/lane", Imports: "batch budget cores trace fault invariant"},
 		{Folder: "loader/orphans", Imports: "budget fault store"},
-		{Folder: "loader/verify", Imports: "dataset catalog resolve plan rule bucket batch drift budget fault"},
+		{Folder: "loader/verify", Imports: "dataset catalog resolve plan coverage rule bucket batch drift budget fault"},
 		{
 			Folder:  "loader/buildside",
 			Imports: "joiner spill plan resolve catalog cache budget waits trace digest fault invariant release",
@@ -215,7 +216,7 @@ func Graph() []Row {
 		},
 		{Folder: "flight/describe", Imports: "access call progress failure dataset decode policy statistics entries htmlpage audit budget fault"},
 		{
-			Folder: "flight", Imports: "access call changes describe progress failure limits admission ticket frames inbound local blocks loader stream dataset decode plan explain shape policy history tablediff rule batch budget cores waits trace backoff fault identity audit jsontext segment",
+			Folder: "flight", Imports: "access call changes describe progress failure limits admission ticket frames inbound local blocks loader stream dataset decode plan explain shape coverage policy history tablediff rule batch budget cores waits trace backoff fault identity audit jsontext segment",
 			Outside: libArrowFlight + " " + libGRPC + " " + libProtobuf,
 		},
 
@@ -236,7 +237,7 @@ func Graph() []Row {
 		{Folder: "cmd/penstock/webserver"},
 		{Folder: "cmd/penstock/socket", Imports: "config fault release"},
 		{Folder: "cmd/penstock/cmdline", Imports: "dataset decode fault", Outside: libCobra},
-		{Folder: "cmd/penstock/client", Imports: "flight changes progress failure loader history statistics entries tablediff dataset decode stage batch fault hostport", Outside: libArrowFlight + " " + libGRPC},
+		{Folder: "cmd/penstock/client", Imports: "coverage flight changes progress failure loader history statistics entries tablediff dataset decode stage batch fault hostport", Outside: libArrowFlight + " " + libGRPC},
 		{Folder: "cmd/penstock/statustext", Imports: "flight fault"},
 		{Folder: "third_party/uplot"},
 		{Folder: "cmd/penstock/ui", Imports: "client cmdline statustext flight progress shape commit history dataset decode htmlpage uplot svg jsontext fault"},

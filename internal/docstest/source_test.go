@@ -116,7 +116,7 @@ func note(into map[string]map[string]bool, of string, literal *ast.CompositeLit)
 
 // packages returns the folders of packages with documented structs.
 func packages() map[string]string {
-	return map[string]string{"flight": "flight", "failure": "flight/failure", "loader": "loader", "stream": "loader/stream", "verify": "loader/verify", "joiner": "joiner", "statistics": "loader/statistics", "entries": "loader/statistics/entries", "stats": "internal/stats", "drift": "internal/drift"}
+	return map[string]string{"flight": "flight", "failure": "flight/failure", "loader": "loader", "stream": "loader/stream", "verify": "loader/verify", "coverage": "loader/plan/coverage", "joiner": "joiner", "statistics": "loader/statistics", "entries": "loader/statistics/entries", "stats": "internal/stats", "drift": "internal/drift"}
 }
 
 // jsonFields returns the JSON names of the fields of a struct such as stream.Report,
@@ -136,7 +136,11 @@ func jsonFields(t *testing.T, name string) []string {
 			require.True(t, isStruct, name)
 			for _, field := range form.Fields.List {
 				if len(field.Names) == 0 {
-					out = append(out, jsonFields(t, types.ExprString(field.Type))...)
+					embedded := types.ExprString(field.Type)
+					if !strings.Contains(embedded, ".") {
+						embedded = of + "." + embedded
+					}
+					out = append(out, jsonFields(t, embedded)...)
 				}
 				if field.Tag != nil {
 					text, err := strconv.Unquote(field.Tag.Value)

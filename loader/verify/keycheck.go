@@ -140,11 +140,11 @@ func (c *keyCheck) run(ctx context.Context, staging int) error {
 	return err
 }
 
-// rate computes the match rate. If few rows match, or if many do not, it compares how both tables
+// rate computes the match rates. If few rows match, or if many do not, it compares how both tables
 // write their keys.
 func (c *keyCheck) rate(ctx context.Context) error {
 	j, s := &c.join, c.staging
-	j.MinMatch, j.MatchRate = s.MinMatch, 1
+	j.MinMatch, j.MatchRate, j.Cells = s.MinMatch, 1, c.tally.Matches()
 	j.Unmatched = []string{}
 	for _, k := range c.unmatched[:min(len(c.unmatched), shownKeys)] {
 		j.Unmatched = append(j.Unmatched, k.text)
@@ -169,6 +169,7 @@ func (c *keyCheck) rate(ctx context.Context) error {
 func (c *keyCheck) cluster(ctx context.Context, files cluster) error {
 	for passes := uint64(1); ; passes *= 2 {
 		before := c.sums
+		before.tally = c.tally.Copy()
 		before.duplicates, before.orphans = slices.Clone(c.duplicates), slices.Clone(c.orphans)
 		var err error
 		for number := uint64(0); number < passes && err == nil; number++ {

@@ -111,6 +111,9 @@ func timeAt(rows arrow.RecordBatch, column, row int) (int64, bool) {
 
 // probeSplit looks up the training rows of a split.
 func (p *pass) probeSplit(ctx context.Context, split int) error {
+	join := &p.check.join
+	rows, matched := join.TrainingRows, join.Matched
+	defer func() { p.check.tally.Add(split, join.TrainingRows-rows, join.Matched-matched) }()
 	return p.check.readSplit(ctx, split, func(rows arrow.RecordBatch, _ int64) error {
 		p.keys.load(rows, p.check.columns.trainingKey)
 		for row := range int(rows.NumRows()) {

@@ -12,6 +12,7 @@ import (
 	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/plan/coverage"
 	"github.com/penstock/penstock/loader/verify"
 )
 
@@ -61,6 +62,7 @@ func TestMatchesAreThoseOfStreams(t *testing.T) {
 			}
 			j := table.Join
 			require.Equal(t, []int64{rows, match, miss, null}, []int64{j.TrainingRows, j.Matched, j.Missing, j.NullKeys}, "seed %d, %s: %s", seed, table.Name, v)
+			require.Equal(t, []int64{rows, match}, []int64{sum(j.Cells.Rows), sum(j.Cells.Matched)}, "seed %d, %s", seed, table.Name)
 			matched, missing, duplicates = matched+match, missing+miss, duplicates+j.DuplicatesAsked
 		}
 		w.Release()
@@ -86,4 +88,14 @@ func lenient(c *scenario.Case) {
 			s.Duplicates = rule.DuplicatesFirst
 		}
 	}
+}
+
+// sum returns the sum of all counts of a grid.
+func sum(of coverage.Grid) (total int64) {
+	for _, row := range of {
+		for _, n := range row {
+			total += n
+		}
+	}
+	return total
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/penstock/penstock/internal/drift"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/plan/coverage"
 )
 
 // Report is the result of a verification.
@@ -72,6 +73,9 @@ type Join struct {
 	OrphanRows      int64 `json:"orphan_rows"`      // rows of these keys
 	Orphans         []Key `json:"orphans"`          // the first few
 	Passes          int   `json:"passes,omitempty"` // number of passes over the keys, if not all keys fit in memory
+
+	// Cells divides TrainingRows and Matched by partition and bucket of the training table.
+	Cells *coverage.Matches `json:"cells"`
 
 	Forms *Forms `json:"forms,omitempty"` // how both tables write their keys, if few rows match, or if keys without a match exist in another spelling
 }

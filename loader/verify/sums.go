@@ -8,11 +8,13 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 
 	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/loader/plan/coverage"
 )
 
 // sums has the results of a check so far.
 type sums struct {
 	join       Join
+	tally      *coverage.Tally // of join.TrainingRows and join.Matched
 	duplicates examples
 	orphans    examples
 }

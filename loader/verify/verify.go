@@ -27,6 +27,7 @@ import (
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/plan/coverage"
 	"github.com/penstock/penstock/loader/resolve"
 )
 
@@ -298,11 +299,13 @@ func (v *verifier) staging(ctx context.Context, i int) error {
 	if err != nil {
 		return err
 	}
-	held, err := v.options.Budget.Reserve("the keys of staging table "+s.Name, sampleBytes(len(s.Keys)))
+	const grids = 4 // the counts of rows and matches, and a copy
+	held, err := v.options.Budget.Reserve("the keys of staging table "+s.Name, sampleBytes(len(s.Keys))+coverage.Size(v.plan, grids))
 	if err != nil {
 		return err
 	}
 	defer held.Release()
+	c.tally = coverage.NewTally(v.plan)
 	if err := c.run(ctx, i); err != nil {
 		return err
 	}

@@ -162,7 +162,9 @@ func TestTimesDecide(t *testing.T) {
 }
 
 // TestAlignedPartitionsAreSeparate: a key of several aligned partitions is not a duplicate, and
-// matches only in its own.
+// matches only in its own. Matches are counted by day.
+//
+// spec: join-116
 func TestAlignedPartitionsAreSeparate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -174,6 +176,16 @@ func TestAlignedPartitionsAreSeparate(t *testing.T) {
 	v := w.verify(dataset.Query{})
 	j := join(v)
 	require.Equal(t, []int64{4, 2, 2}, []int64{j.TrainingRows, j.Matched, j.Missing})
+	require.Equal(t, "day", j.Cells.Partition)
+	byDay := map[string][2]int64{}
+	for i, part := range j.Cells.Parts {
+		of := byDay[part.From]
+		for b := range j.Cells.Buckets {
+			of[0], of[1] = of[0]+j.Cells.Rows[i][b], of[1]+j.Cells.Matched[i][b]
+		}
+		byDay[part.From] = of
+	}
+	require.Equal(t, map[string][2]int64{"2026-01-02": {2, 1}, "2026-01-03": {1, 1}, "2026-01-05": {1, 0}}, byDay)
 	require.Equal(t, []int64{1, 1, 0}, []int64{j.DuplicateKeys, j.SurplusRows, j.DuplicatesAsked}, "%s", v)
 	require.Equal(t, []verify.Kind{verify.Duplicates}, kinds(v))
 	require.True(t, v.Clean(), "no training row has the duplicate keys")

@@ -31,6 +31,7 @@ import (
 	"github.com/penstock/penstock/flight/progress"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader"
+	"github.com/penstock/penstock/loader/plan/coverage"
 )
 
 // Client calls one server.
@@ -168,6 +169,11 @@ func (c *Client) Explain(ctx context.Context, query []byte, splits bool) (string
 // Shape returns how the rows of a query are spread, and what the last streams of its dataset matched.
 func (c *Client) Shape(ctx context.Context, query []byte) (out flight.PlanShape, err error) {
 	return out, c.actJSON(ctx, "explain_shape", query, &out)
+}
+
+// Coverage counts the rows of a query by partition and bucket, without reading data.
+func (c *Client) Coverage(ctx context.Context, query []byte) (out coverage.Coverage, err error) {
+	return out, c.actJSON(ctx, "explain_coverage", query, &out)
 }
 
 // Verify returns the server's report on the keys of a query's tables. It calls report with each
