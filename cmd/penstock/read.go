@@ -12,6 +12,7 @@ import (
 
 	"github.com/penstock/penstock/cmd/penstock/client"
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
+	"github.com/penstock/penstock/cmd/penstock/planpicture"
 	"github.com/penstock/penstock/flight"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader"
@@ -76,7 +77,8 @@ func explainCommand(p process) *cobra.Command {
 	c := &cobra.Command{
 		Use: "explain [DATASET]", Short: "Show what a query reads, in which order, and why", Args: cmdline.AtMostOne,
 		Long: "Show what a query reads, in which order, and why. Only metadata is read.\n\n" +
-			"The text has at most 40 lines for any plan; --splits prints everything.\n\n" +
+			"The text has at most 40 lines for any plan; --splits prints everything. --svg also draws it: the rows of each bucket and\n" +
+			"lane, the files of each table, and the match rates of the last streams of the dataset on the server.\n\n" +
 			"With --config, the plan is made in process, with --uri, by a server. --json prints a\n" +
 			"summary for scripts: plan id, pin, rows, steps, columns.",
 		Example: "  penstock explain homefeed --config penstock.yaml\n" +
@@ -85,6 +87,7 @@ func explainCommand(p process) *cobra.Command {
 	from, query := newSourceFlags(c), cmdline.NewQuery(c)
 	asJSON := c.Flags().Bool("json", false, "print the plan's summary and columns as JSON")
 	splits := c.Flags().Bool("splits", false, "print everything: each split with its file groups, each lane, and all rules in full")
+	picture := cmdline.Text(c, "svg", "FILE", "also draw the plan, as an SVG picture in a file")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if *asJSON && *splits {
 			return cmdline.Errorf("--json prints a summary, --splits a text: give one of them")
@@ -94,6 +97,9 @@ func explainCommand(p process) *cobra.Command {
 			return err
 		}
 		return p.withClient(c, from, func(ctx context.Context, s *client.Client) error {
+			if err := drawPlan(ctx, s, text, *picture); err != nil {
+				return err
+			}
 			if *asJSON {
 				summary, schema, err := s.Plan(ctx, text)
 				if err != nil {
@@ -110,6 +116,21 @@ func explainCommand(p process) *cobra.Command {
 		})
 	}
 	return c
+}
+
+// drawPlan writes the picture of a query's plan to a file. With an empty path, it does nothing.
+func drawPlan(ctx context.Context, s *client.Client, query []byte, path string) error {
+	if path == "" {
+		return nil
+	}
+	var of flight.PlanShape
+	return writeAlso("svg", path, func() (err error) {
+		of, err = s.Shape(ctx, query)
+		return err
+	}, func(w io.Writer) error {
+		_, err := io.WriteString(w, planpicture.File(of))
+		return err
+	})
 }
 
 // printPlan prints the summary of a plan, which a server wrote, and its columns as JSON.

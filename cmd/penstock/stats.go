@@ -74,7 +74,7 @@ func statsCommand(p process) *cobra.Command {
 				return err
 			}))
 		}
-		err := writePage(*html, describe, func(w io.Writer) error { return writeDescription(w, out) })
+		err := writeAlso("html", *html, describe, func(w io.Writer) error { return writeDescription(w, out) })
 		switch mistake := (cmdline.Error{}); {
 		case err != nil && *against != "" && !errors.As(err, &mistake):
 			return unverifiedError{err}
@@ -138,14 +138,14 @@ func unkeptLog(log *slog.Logger) func(error) {
 	return func(err error) { log.Warn("statistics of files are not kept in cache_dir", "error", err) }
 }
 
-// writePage calls describe, and then write with a writer for the file at a path. The file is created or replaced only if both succeed.
-// The path is checked before describe is called. With an empty path, writePage only calls describe.
-func writePage(path string, describe func() error, write func(io.Writer) error) error {
+// writeAlso calls describe, and then write with a writer for the file at the path that a flag names. The file is created or replaced only if
+// both succeed. The path is checked before describe is called. With an empty path, writeAlso only calls describe.
+func writeAlso(flag, path string, describe func() error, write func(io.Writer) error) error {
 	switch path {
 	case "":
 		return describe()
 	case "-":
-		return cmdline.Errorf("--html - is not supported, because the result is printed as text or JSON: name a file")
+		return cmdline.Errorf("--%s - is not supported, because the result is printed as text or JSON: name a file", flag)
 	}
 	err := outfile.Write(path, func(w io.Writer) error {
 		if err := describe(); err != nil {
@@ -154,7 +154,7 @@ func writePage(path string, describe func() error, write func(io.Writer) error) 
 		return write(w)
 	})
 	if _, ok := errors.AsType[outfile.TargetError](err); ok {
-		return cmdline.Errorf("--html %w", err)
+		return cmdline.Errorf("--%s %w", flag, err)
 	}
 	return err
 }

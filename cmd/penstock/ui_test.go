@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/cookiejar"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -127,4 +129,30 @@ func TestPagesStayOnTheLoopback(t *testing.T) {
 	code, text = run("--listen", taken.Addr().String())
 	require.Equal(t, exitFailure, code)
 	require.Contains(t, text, "choose another port")
+}
+
+// The picture of a plan is written only when the plan is made.
+//
+// spec: ui-32
+func TestExplainDraws(t *testing.T) {
+	l := readLake(t)
+	server := start(t, "--config", l.config)
+	path := filepath.Join(t.TempDir(), "plan.svg")
+	var pictures []string
+	for _, from := range [][]string{{"--config", l.config}, {"--uri", server.uri(), "--json"}} {
+		plain := run(t, append([]string{"explain", "home"}, from...)...)
+		require.Equal(t, plain, run(t, append([]string{"explain", "home", "--svg", path}, from...)...))
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Contains(t, string(text), "Training rows by bucket")
+		pictures = append(pictures, string(text))
+	}
+	require.Equal(t, pictures[0], pictures[1])
+	require.Equal(t, exitFailure, run(t, "explain", "none", "--svg", path, "--config", l.config).code)
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, pictures[0], string(text))
+	got := run(t, "explain", "home", "--svg", "-", "--config", l.config)
+	require.Equal(t, exitUsage, got.code)
+	require.Contains(t, got.stderr, "--svg -")
 }

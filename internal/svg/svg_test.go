@@ -34,6 +34,7 @@ func charts(text string) map[string]*svg.Canvas {
 		}, Label: svg.Percent}.Draw(),
 		"gauge":  svg.Gauge{Title: text, From: -1, To: 1, Value: -0.995, Beyond: true}.Draw(),
 		"shares": svg.Shares{Title: text, Of: []svg.Share{{Name: text, Of: 0.7}, {Name: "b", Of: 0.0123}}}.Draw(),
+		"column": svg.Column(text, []svg.Captioned{{Caption: text}, {Caption: text, Picture: svg.Histogram{Title: text, Bins: bins, From: "0", To: "1"}.Draw()}}),
 		"stack":  svg.Stack{Title: text, Of: []svg.Share{{Name: text, Of: 0.25}, {Name: "b", Of: math.NaN()}, {Name: "c"}, {Name: "d", Of: 0.5}, {Name: "e", Of: 0.5}}}.Draw(),
 	}
 }
@@ -59,7 +60,7 @@ func read(t *testing.T, picture string) (texts []string) {
 	t.Helper()
 	elements := map[string]string{
 		"svg": "xmlns class viewBox width height role", "title": "", "desc": "", "style": "", "rect": "class x y width height rx",
-		"text": "class x y", "line": "class x1 y1 x2 y2", "path": "class d",
+		"text": "class x y", "line": "class x1 y1 x2 y2", "path": "class d", "g": "transform",
 	}
 	d := xml.NewDecoder(strings.NewReader(picture))
 	for {

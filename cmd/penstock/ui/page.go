@@ -37,8 +37,10 @@ type templates map[string]*template.Template
 func parseTemplates() (templates, error) {
 	out := templates{}
 	shared := template.New("").Funcs(template.FuncMap{"text": text, "lines": lines, "size": fault.Size, "count": svg.Count})
-	for _, name := range []string{"streams", "memory", "datasets", "dataset", "tables", "table", "backfills", "backfill",
-		"statistics", "failure"} {
+	for _, name := range []string{
+		"streams", "memory", "datasets", "dataset", "tables", "table", "backfills", "backfill",
+		"statistics", "failure",
+	} {
 		one, err := shared.Clone()
 		if err == nil {
 			one, err = one.ParseFS(markup, "templates/layout.html", "templates/"+name+".html")

@@ -140,8 +140,10 @@ func get(t *testing.T, from http.Handler, path string, header ...string) (*http.
 
 // all are the paths of all pages.
 func all() []string {
-	return []string{"/", "/memory", "/datasets", "/datasets/homefeed", "/datasets/broken", "/tables", "/tables/features.a", "/datasets/none", "/tables/none", "/backfills",
-		"/datasets/homefeed/statistics", "/tables/features.a/statistics"}
+	return []string{
+		"/", "/memory", "/datasets", "/datasets/homefeed", "/datasets/broken", "/tables", "/tables/features.a", "/datasets/none", "/tables/none", "/backfills",
+		"/datasets/homefeed/statistics", "/tables/features.a/statistics",
+	}
 }
 
 // Names that come from tables and clients cannot add markup, scripts or attributes to a page.
