@@ -28,8 +28,8 @@ func uiCommand(p process) *cobra.Command {
 	c := &cobra.Command{
 		Use: "ui", Short: "Show servers, datasets and tables in a browser", Args: cmdline.NoArguments,
 		Long: "Show servers, datasets and tables in a browser: streams and what they wait for, memory and caches,\n" +
-			"plans, columns, and the snapshots of tables. The pages are a client of the servers: they have the rights\n" +
-			"of this command's token, change nothing and keep nothing.\n\n" +
+			"plans, columns, and the snapshots of tables. Branches can be published, and changes taken back. The pages\n" +
+			"are a client of the servers: they have the rights of this command's token, and keep nothing.\n\n" +
 			"The command listens on the loopback and prints a link, which one browser can open once. It prints another\n" +
 			"link then. With --behind-proxy, there is no link: a proxy on this machine signs viewers in, and passes on\n" +
 			"the token of each as Authorization: Bearer. The servers see that token, and apply its rights.\n\n" +
@@ -75,26 +75,38 @@ func (p process) serveUI(ctx context.Context, from sourceFlags, listen, proxied 
 	for i, one := range clients {
 		options.Replicas = append(options.Replicas, ui.Replica{Name: one.Name(), Watched: clients[i]})
 	}
-	options.Read, options.Measure = clients[0], clients[0]
-	pages, err := ui.New(options)
-	if err != nil {
-		return err
-	}
+	options.Read, options.Measure, options.Change = clients[0], clients[0], clients[0]
+	options.Host, options.Source = proxied, p.commandSource(from)
 	at, err := listenLoopback(ctx, listen)
 	if err != nil {
 		return err
 	}
 	base := "http://" + at.Addr().String()
-	handler, path := ui.ByProxy(pages), "/"
+	enter, path := ui.ByProxy, "/"
+	options.Session = ui.TokenOf
 	if proxied == "" {
 		_, port, _ := net.SplitHostPort(at.Addr().String()) // it is the address of a listener
 		link := ui.NewLink(port, func(path string) { p.note("the link was opened; another browser can open %s%s\n", base, path) })
-		handler, path = link.Require(pages), link.Renew()
+		enter, path, options.Session = link.Require, link.Renew(), link.Session
+	}
+	pages, err := ui.New(options)
+	if err != nil {
+		return errors.Join(err, at.Close())
 	}
 	if _, err := fmt.Fprintln(p.stdout, base+path); err != nil {
 		return errors.Join(fault.New(fault.Unavailable, "write the address to standard output: %w", err), at.Close())
 	}
-	return serveUntil(ctx, webserver.New(webserver.ForLoopback(proxied, handler), pageConnections, telemetry.NewLogger(p.stderr, slog.LevelWarn, "text")), at)
+	return serveUntil(ctx, webserver.New(webserver.ForLoopback(proxied, enter(pages)), pageConnections, telemetry.NewLogger(p.stderr, slog.LevelWarn, "text")), at)
+}
+
+// commandSource returns the flags that name the first server or the config file in the commands that pages show.
+func (p process) commandSource(from sourceFlags) string {
+	first, _, _ := strings.Cut(*from.uri, ",")
+	if from.passed { // viewers have other machines and files
+		return " --uri " + cmdline.Quote(cmp.Or(first, p.orEnv("", envURI)))
+	}
+	from.uri = &first
+	return from.text()
 }
 
 // serveUntil serves until the context ends.

@@ -14,6 +14,7 @@ import (
 // backfillBody is the page of a backfill: of a branch, at the snapshots that the page was made of.
 type backfillBody struct {
 	backfillRow
+	acts
 	// Snapshot is the id of the snapshot that the branch is at, and Main of the one that main is at; "" if main has none.
 	Snapshot, Main string
 	Published      bool
@@ -30,7 +31,7 @@ func (p *pages) backfill(ctx context.Context, r *http.Request) (shown, error) {
 	if err != nil {
 		return shown{}, err
 	}
-	body := backfillBody{backfillRow: rowOfBackfill(state), Snapshot: strconv.FormatInt(state.Head, 10), Published: state.Published}
+	body := backfillBody{backfillRow: rowOfBackfill(state), acts: p.acts(state.Table), Snapshot: strconv.FormatInt(state.Head, 10), Published: state.Published}
 	if state.Main != 0 {
 		body.Main = strconv.FormatInt(state.Main, 10)
 	}

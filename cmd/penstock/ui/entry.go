@@ -62,7 +62,7 @@ func (l *Link) enter(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusUnauthorized, "this link has been opened before, or is not complete: open the link that penstock ui has printed last")
 		return
 	}
-	// Lax, so that links on pages of other sites work. Pages only read, and other requests from other sites have no cookie.
+	// Lax, so that links on pages of other sites work: links change nothing, and other requests from other sites have no cookie.
 	http.SetCookie(w, &http.Cookie{Name: l.cookie, Value: value, Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode})
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Referrer-Policy", "no-referrer") // the address has the key
@@ -80,6 +80,15 @@ func (l *Link) open(key, value string) bool {
 	}
 	l.key, l.session, l.opened = sha256.Sum256([]byte(rand.Text())), sha256.Sum256([]byte(value)), true
 	return true
+}
+
+// Session returns what identifies the session of a request that Require has passed on.
+func (l *Link) Session(r *http.Request) string {
+	sent, err := r.Cookie(l.cookie)
+	if err != nil {
+		return ""
+	}
+	return sent.Value
 }
 
 // admitted reports whether a request has the cookie of the session.
@@ -106,6 +115,9 @@ func ByProxy(next http.Handler) http.Handler {
 		next.ServeHTTP(w, r.WithContext(client.WithToken(r.Context(), token)))
 	})
 }
+
+// TokenOf returns the header with the bearer token of a request, which identifies its viewer behind a proxy.
+func TokenOf(r *http.Request) string { return r.Header.Get("Authorization") }
 
 // refuse answers with a reason as plain text.
 func refuse(w http.ResponseWriter, status int, reason string) {

@@ -39,11 +39,11 @@ func parseTemplates() (templates, error) {
 	shared := template.New("").Funcs(template.FuncMap{"text": text, "lines": lines, "size": fault.Size, "count": svg.Count})
 	for _, name := range []string{
 		"streams", "memory", "datasets", "dataset", "tables", "table", "backfills", "backfill",
-		"statistics", "failure",
+		"statistics", "publish", "undo", "moved", "failure",
 	} {
 		one, err := shared.Clone()
 		if err == nil {
-			one, err = one.ParseFS(markup, "templates/layout.html", "templates/"+name+".html")
+			one, err = one.ParseFS(markup, "templates/layout.html", "templates/"+name+".html", "templates/acts.html")
 		}
 		if err != nil {
 			return nil, fault.New(fault.Internal, "parse the template of page %s: %w", name, err)
@@ -129,7 +129,7 @@ func sectionOf(page string) string {
 	switch page {
 	case "dataset":
 		return "datasets"
-	case "table":
+	case "table", "publish", "undo", "moved":
 		return "tables"
 	case "backfill":
 		return "backfills"
@@ -158,6 +158,8 @@ func failureOf(err error) failure {
 		out.status = http.StatusUnauthorized
 	case fault.Invalid:
 		out.status = http.StatusBadRequest
+	case fault.Conflict:
+		out.status = http.StatusConflict
 	}
 	return out
 }

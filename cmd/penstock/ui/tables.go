@@ -32,6 +32,7 @@ type named struct{ Name, Link string }
 // tableBody is the page of a table.
 type tableBody struct {
 	tableRow
+	acts
 	Branch     string
 	Snapshots  []snapshotRow
 	Older      int
@@ -99,7 +100,7 @@ func (p *pages) table(ctx context.Context, r *http.Request) (shown, error) {
 	if err != nil {
 		return shown{}, err
 	}
-	body := tableBody{tableRow: rowOfTable(found), Branch: log.Branch, Older: log.Older}
+	body := tableBody{tableRow: rowOfTable(found), acts: p.acts(name), Branch: log.Branch, Older: log.Older}
 	body.Measure = measureForm{Link: body.Link, At: branch}
 	for _, e := range log.Snapshots {
 		body.Snapshots = append(body.Snapshots, rowOfSnapshot(e))

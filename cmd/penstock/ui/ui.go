@@ -42,7 +42,12 @@ type Options struct {
 	Replicas []Replica
 	Read     Read
 	Measure  Measure
+	Change   Change // nil: nothing can be changed
 	Version  string // of this program
+	// Session returns what identifies the session of the viewer of a request, such as a cookie. Forms of other sessions are refused.
+	Session func(*http.Request) string
+	Host    string // the host name of the proxy that serves the pages to others; "": there is none
+	Source  string // the flags that name the first server or the config file in a command line, after a space
 }
 
 // pages answers the requests of viewers who have entered.
@@ -50,6 +55,7 @@ type pages struct {
 	Options
 	templates templates
 	measuring measuring
+	forms     *forms
 }
 
 // New returns the handler of all pages, which all viewers may see: wrap it with a Link or with ByProxy.
@@ -58,7 +64,7 @@ func New(options Options) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &pages{Options: options, templates: parsed}
+	p := &pages{Options: options, templates: parsed, forms: newForms(options.Session, options.Host)}
 	mux := http.NewServeMux()
 	for name, one := range assets() {
 		mux.HandleFunc("GET /assets/"+name, one.serve)
@@ -73,7 +79,19 @@ func New(options Options) (http.Handler, error) {
 	mux.HandleFunc("GET /tables/{name}/statistics", p.statistics("table"))
 	mux.HandleFunc("GET /backfills", p.page("backfills", p.backfills))
 	mux.HandleFunc("GET /backfills/{name}", p.page("backfill", p.backfill))
+	if p.Change != nil {
+		p.changes(mux)
+	}
 	return headers(mux), nil
+}
+
+// changes adds the pages that change tables.
+func (p *pages) changes(mux *http.ServeMux) {
+	mux.HandleFunc("GET /publish/{name}", p.page("publish", p.publishing))
+	mux.HandleFunc("POST /publish/{name}", p.form("publish", p.publish))
+	mux.HandleFunc("GET /undo/{name}", p.page("undo", p.undoing))
+	mux.HandleFunc("POST /undo/{name}", p.form("undo", p.undo))
+	mux.HandleFunc("GET /moved/{name}", p.page("moved", p.moved))
 }
 
 // policy allows the scripts, styles and requests of these pages alone.
