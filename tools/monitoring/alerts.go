@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -30,9 +32,9 @@ const failures = `end=~"corrupt|internal|unavailable|exhausted"`
 func symptoms() []alert {
 	return []alert{
 		{
-			"PenstockDown", `up{job=~".*penstock.*"} == 0 or penstock_serving == 0`,
+			"PenstockDown", `up{job=~".*penstock.*"} == 0 or penstock_serving == 0 or absent(up{job=~".*penstock.*"})`,
 			"5m", "a restart takes seconds, a server plans its datasets before it is ready, and streams may finish within the drain time", critical,
-			"The server {{ $labels.instance }} does not answer, or is not ready for calls.",
+			"{{ if $labels.instance }}The server {{ $labels.instance }} does not answer, or is not ready for calls.{{ else }}Prometheus has no server to scrape.{{ end }}",
 		},
 		{
 			"PenstockRestarts", `changes(process_start_time_seconds{job=~".*penstock.*"}[30m]) > 2`,
@@ -128,8 +130,11 @@ func causes() []alert {
 	}
 }
 
-// runbook is where the sections of the alerts are.
-const runbook = "docs/alerts.md"
+// runbook is where the sections of the alerts are, below the root of the repository and of its pages.
+const (
+	runbook = "docs/alerts.md"
+	pages   = "https://github.com/penstock/penstock/blob/main/"
+)
 
 // rulesFile returns the alerts as Prometheus reads them.
 func rulesFile() []byte {
@@ -142,14 +147,33 @@ func rulesFile() []byte {
 		fmt.Fprintf(&b, "  - name: %s\n    rules:\n", group.name)
 		for _, a := range group.alerts {
 			fmt.Fprintf(&b, "      - alert: %s\n        expr: %s\n        # %s\n        for: %s\n", a.name, quoted(a.expr), a.why, a.hold)
-			fmt.Fprintf(&b, "        labels: {severity: %s}\n        annotations:\n          summary: %s\n          runbook: %s\n", a.severity, quoted(a.summary), a.section())
+			fmt.Fprintf(&b, "        labels: {severity: %s}\n        annotations:\n          summary: %s\n          runbook_url: %s\n", a.severity, quoted(a.summary), a.section())
 		}
 	}
 	return []byte(b.String())
 }
 
 // section returns the address of the alert's section.
-func (a alert) section() string { return runbook + "#" + strings.ToLower(a.name) }
+func (a alert) section() string { return pages + runbook + "#" + strings.ToLower(a.name) }
+
+// heading matches the heading of an alert's section, and the paragraph that withConditions writes below it.
+var heading = regexp.MustCompile(`(?m)^## (\w+)\n\n(?:\*\*Fires:\*\* .*\n\n)?`)
+
+// withConditions returns the runbook with the condition of each alert below the heading of its section.
+func withConditions(page []byte) []byte {
+	conditions := map[string]string{}
+	for _, a := range slices.Concat(symptoms(), causes()) {
+		held := "at once"
+		if a.hold != "0m" {
+			held = "after " + a.hold
+		}
+		conditions[a.name] = fmt.Sprintf("**Fires:** as %s, %s of `%s`\n\n", a.severity, held, a.expr)
+	}
+	return heading.ReplaceAllFunc(page, func(found []byte) []byte {
+		name := string(heading.FindSubmatch(found)[1])
+		return []byte("## " + name + "\n\n" + conditions[name])
+	})
+}
 
 // quoted returns a text as a YAML string in single quotes.
 func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }

@@ -1,5 +1,5 @@
-// Command monitoring writes the Grafana dashboard and the Prometheus alerts of a server. Their queries are in the tables
-// panels and alerts; the last row of the dashboard shows all other metrics of docs/metrics.md.
+// Command monitoring writes the Grafana dashboard and the Prometheus alerts of a server, and the conditions of the alerts
+// into their runbook. The queries are in the tables panels and alerts; the last row of the dashboard shows all other metrics of docs/metrics.md.
 //
 //	go run ./tools/monitoring [-root .]
 package main
@@ -48,8 +48,13 @@ func files(root string) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	page, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(runbook)))
+	if err != nil {
+		return nil, err
+	}
 	return map[string][]byte{
 		"deploy/grafana/penstock.json":  dashboard,
 		"deploy/prometheus/alerts.yaml": rulesFile(),
+		runbook:                         withConditions(page),
 	}, nil
 }

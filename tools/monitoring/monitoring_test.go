@@ -137,7 +137,7 @@ func TestRunbookHasEachAlert(t *testing.T) {
 	for _, section := range sections {
 		title, body, _ := strings.Cut(section, "\n")
 		titles = append(titles, title)
-		for _, part := range []string{"\n**Users notice:** ", "\n**Confirm:** ", "\n**Act:** ", "\n**Escalate:** "} {
+		for _, part := range []string{"\n**Fires:** ", "\n**Users notice:** ", "\n**Confirm:** ", "\n**Act:** ", "\n**Escalate:** "} {
 			require.Equal(t, 1, strings.Count(body, part), "%s: %s", title, part)
 		}
 		for _, named := range regexp.MustCompile(`panel\s+"([^"]+)"`).FindAllStringSubmatch(body, -1) {

@@ -67,7 +67,7 @@ func streams() row {
 			`(sum by (dataset) (rate(penstock_stream_open_seconds_total{$of}[$__rate_interval])) - sum by (dataset) (rate(penstock_stream_waited_seconds_total{$of,cause="trainer"}[$__rate_interval]))) / sum by (dataset) (rate(penstock_batches_sent_total{$of}[$__rate_interval]) > 0)`,
 			"{{dataset}}",
 		}}},
-		{"Trainers wait", "The share of their time that trainers wait for batches, as they report it, by dataset.", "percentunit", lines, []query{
+		{"Trainers wait, by dataset", "The share of their time that trainers wait for batches, as they report it, by dataset.", "percentunit", lines, []query{
 			{`sum by (dataset) (rate(penstock_trainer_waited_seconds_total{$of}[$__rate_interval])) / sum by (dataset) (rate(penstock_trainer_seconds_total{$of}[$__rate_interval]) > 0)`, "{{dataset}}"},
 		}},
 		{"Streams that ended", "Streams that ended per second, by how they ended.", "short", stacked, []query{
