@@ -3,7 +3,9 @@ package main
 import (
 	"encoding/json"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -221,6 +223,29 @@ rules:
 			require.Contains(t, got.stdout, "\ndataset twice: cannot be read, and could not be read before the change (other"+[]string{"", ", at branch trial instead of main"}[k]+"): ")
 		}
 	}
+}
+
+// Taking back the stage that made a branch breaks no dataset: none could read the branch before.
+//
+// spec: change-13
+func TestRemovedBranchesBreakNoDataset(t *testing.T) {
+	l := newWrittenLake(t, `
+  clicks:
+    training: {table: features.rows}
+    key: [id]
+    staging: [{name: h, table: features.h}]
+  trial:
+    training: {table: features.rows}
+    key: [id]
+    staging: [{name: h, table: features.h, ref: trial}]
+`, map[string]string{"rows": rowsOf("label", 0, 200), "h": rowsOf("f", 0, 100)})
+	got := l.change(t, append(csvStage(t, l.lake, "h", rowsOf("f", 100, 150)), "--branch", "trial")...)
+	require.Contains(t, got, "\ndataset trial: 75% of 200")
+	back := regexp.MustCompile(`penstock (undo features.h --branch trial --from none --to \d+) `).FindStringSubmatch(got)
+	require.NotNil(t, back, got)
+	got = l.change(t, strings.Fields(back[1])...)
+	require.Equal(t, "branch trial of table features.h is removed\ndataset clicks: reads main, which stays as it is (h)\n"+
+		"dataset trial: reads branch trial, which is removed: it can be read again when the branch exists (h)\n", got)
 }
 
 // New columns by which a dataset with promoted entries could not be read are refused.

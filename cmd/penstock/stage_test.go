@@ -252,7 +252,7 @@ func TestStagesAreUndone(t *testing.T) {
 	require.Contains(t, got.stderr, "branch candidate of table features.history has later snapshots")
 	require.NotContains(t, slices.Concat(second, branched, more), "--yes")
 	takeBack(more, "candidate of table features.history is at snapshot ")
-	takeBack(branched, "branch candidate of table features.history is removed\n")
+	takeBack(branched, "branch candidate of table features.history is removed\ndataset history: reads main, which stays as it is\n")
 	got = run(t, "publish", "features.history", "candidate", "--config", l.config)
 	require.Equal(t, exitFailure, got.code)
 	require.Equal(t, 2, rows())

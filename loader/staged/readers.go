@@ -46,7 +46,7 @@ type Reader struct {
 type Change struct {
 	Table    string // the name that users write
 	Branch   string // "" is main
-	Snapshot int64  // the snapshot that the change has made
+	Snapshot int64  // the snapshot that the change has made; 0: a branch other than main was removed, or main has no snapshot
 	Parent   int64  // the snapshot of the branch before the change; 0: none
 	Peer     string // the client whose share of the memory the check uses
 	// BrokenRules are the entries that the change is known to have broken.
@@ -136,9 +136,14 @@ func (d Datasets) newReaderCheck(of Change, r Reader) *readerCheck {
 	c := &readerCheck{Datasets: d, change: of, reader: r}
 	add := func(entry int, name string, ref dataset.Ref) {
 		branch := cmp.Or(of.Branch, dataset.MainBranch)
-		changed := ref.Snapshot == 0 && (ref.Name == "" || ref.Name == branch)
+		removed := of.Snapshot == 0 && branch != dataset.MainBranch
+		changed := ref.Snapshot == 0 && (ref.Name == "" || ref.Name == branch) && !removed
 		out := stage.ReaderCheck{Dataset: r.Dataset.Name, Entry: name}
 		switch {
+		case removed && ref.Name == branch:
+			out.NotMeasured = "reads branch " + branch + ", which is removed: it can be read again when the branch exists"
+		case removed && ref.Name == "" && ref.Snapshot == 0:
+			out.NotMeasured = "reads main, which stays as it is"
 		case changed:
 			if branch != dataset.MainBranch && ref.Name == "" {
 				out.Branch = branch
