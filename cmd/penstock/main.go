@@ -16,7 +16,6 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -24,6 +23,7 @@ import (
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
 	"github.com/penstock/penstock/cmd/penstock/complete"
 	"github.com/penstock/penstock/cmd/penstock/rowformat"
+	"github.com/penstock/penstock/internal/clock"
 	"github.com/penstock/penstock/internal/fault"
 )
 
@@ -57,7 +57,7 @@ func main() {
 	signal.Ignore(syscall.SIGPIPE) // a write to a closed pipe returns an error, and a closed log does not end a server
 	p := process{
 		terminal:    terminal{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, width: rowformat.TerminalWidth(os.Stdout), answers: rowformat.TerminalWidth(os.Stdin) > 0},
-		environment: environment{env: os.LookupEnv, environ: os.Environ, clock: time.Now},
+		environment: environment{env: os.LookupEnv, environ: os.Environ, clock: clock.Now},
 	}
 	if width := func() int { return rowformat.TerminalWidth(os.Stderr) }; width() > 0 && os.Getenv("TERM") != "dumb" {
 		p.terminal = p.withBars(bar.NewLine(os.Stderr, width))

@@ -23,6 +23,7 @@ import (
 	"github.com/penstock/penstock/flight/local"
 	"github.com/penstock/penstock/flight/receive"
 	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/clock"
 	"github.com/penstock/penstock/internal/cores"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/segment"
@@ -92,7 +93,7 @@ func (p process) receive(ctx context.Context, folder string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	p.boundReceiver(ctx, log, memory, lender)
-	sessions := local.New(lender, time.Now, log)
+	sessions := local.New(lender, clock.Now, log)
 	defer sessions.Close()
 	calls, packets, err := owner.listen(ctx)
 	if err != nil {

@@ -52,6 +52,7 @@ func Graph() []Row {
 		{Folder: "internal/invariant"},
 		{Folder: "internal/release", Imports: "invariant"},
 		{Folder: "internal/bucket", Imports: "fault", Outside: libMurmur},
+		{Folder: "internal/clock"},
 		{Folder: "internal/digest"},
 		{Folder: "internal/rowdigest", Imports: "digest fault", Outside: libXXH3},
 		{Folder: "internal/jsontext"},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/penstock/penstock/cache"
 	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/clock"
 	"github.com/penstock/penstock/internal/config"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/release"
@@ -155,7 +156,7 @@ func openCatalog(ctx context.Context, c *config.Config, block dataset.Catalog, o
 	}
 	o.Name, o.Type, o.URI, o.Warehouse, o.BaseDir, o.Properties = block.Stored, block.Type, block.URI, block.Warehouse, c.Dir(), properties
 	o.AllowedPrefixes, o.WriteNamespaces, o.StoredSizes = block.AllowedPrefixes, block.WriteNamespaces, block.StoredSizes
-	o.Timeout, o.MaxMetadata, o.Clock = c.Server.StorageTimeout, c.Server.MaxMetadata, time.Now
+	o.Timeout, o.MaxMetadata, o.Clock = c.Server.StorageTimeout, c.Server.MaxMetadata, clock.Now
 	o.Sign = func(how restcat.Signing) (restcat.Signer, error) { return signer(ctx, how) }
 	return icebergcat.Open(ctx, o)
 }
@@ -210,7 +211,7 @@ func signer(ctx context.Context, how restcat.Signing) (restcat.Signer, error) {
 		return nil, fault.InvalidField("rest.signing-region", "requests cannot be signed without a region").
 			WithRemedy("write rest.signing-region, or client.region")
 	}
-	return sigv4.New(keys, region, how.Service, time.Now), nil
+	return sigv4.New(keys, region, how.Service, clock.Now), nil
 }
 
 // StorageProperties returns the names of the catalog properties that configure remote storage.
@@ -227,7 +228,7 @@ func stores(env store.Environment) store.Kinds {
 // EnvironmentStorage returns a function that opens the storage of a location, for clients without a
 // config file. The function uses only settings in the environment of the process.
 func EnvironmentStorage() func(context.Context, string) (store.Store, error) {
-	kinds, opened := stores(store.Environment{Clock: time.Now}), map[*store.Kind]store.Store{}
+	kinds, opened := stores(store.Environment{Clock: clock.Now}), map[*store.Kind]store.Store{}
 	var mu sync.Mutex
 	return func(ctx context.Context, location string) (store.Store, error) {
 		kind := kinds.Of(location)
@@ -251,7 +252,7 @@ func EnvironmentStorage() func(context.Context, string) (store.Store, error) {
 // reserve memory from the budget held.
 func (t *Tables) storage(held *budget.Budget) store.Kinds {
 	return stores(store.Environment{
-		Clock: time.Now,
+		Clock: clock.Now,
 		Observe: func(r store.Request) {
 			if observe := t.requests.Load(); observe != nil {
 				(*observe)(r)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/penstock/penstock/cache/disk"
 	"github.com/penstock/penstock/flight"
+	"github.com/penstock/penstock/internal/clock"
 	"github.com/penstock/penstock/internal/config"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/store"
@@ -115,7 +116,7 @@ func (e *Engine) openColumns(ctx context.Context, s config.Server, metrics *tele
 	}
 	tier, err := disk.Open(ctx, disk.Options{
 		Folder: folder, Limit: s.CacheDisk - partsBytes(s), Queue: s.Memory / columnQueueDivisor, Memory: e.memory, Budget: e.Budget,
-		Calls: store.NewCalls(store.Options{Timeout: columnTimeout, Clock: time.Now}), Clock: time.Now, Log: log,
+		Calls: store.NewCalls(store.Options{Timeout: columnTimeout, Clock: clock.Now}), Clock: clock.Now, Log: log,
 	})
 	if fault.KindOf(err) == fault.Invalid {
 		return err

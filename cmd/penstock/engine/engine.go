@@ -7,12 +7,12 @@ import (
 	"log/slog"
 	"runtime"
 	"slices"
-	"time"
 
 	"github.com/penstock/penstock/cache"
 	"github.com/penstock/penstock/flight"
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/clock"
 	"github.com/penstock/penstock/internal/config"
 	"github.com/penstock/penstock/internal/cores"
 	"github.com/penstock/penstock/internal/fault"
@@ -73,7 +73,7 @@ func Assemble(ctx context.Context, c *config.Config, created func(catalog, file 
 	memory, scratch := batch.NewBoundedAllocator(pooled), batch.NewBoundedAllocator(pooled)
 	e := &Engine{
 		Budget: budget.New(c.Server.Memory),
-		calls:  store.NewCalls(store.Options{Timeout: c.Server.StorageTimeout, Clock: time.Now}),
+		calls:  store.NewCalls(store.Options{Timeout: c.Server.StorageTimeout, Clock: clock.Now}),
 		pools:  []trimmed{memory, scratch}, memory: memory, server: c.Server, Cores: cores.New(runtime.GOMAXPROCS(0)),
 	}
 	e.parts.engine, e.lists = e, fitted.NewSource(e.Budget)
@@ -107,7 +107,7 @@ func Assemble(ctx context.Context, c *config.Config, created func(catalog, file 
 	e.closers = append(e.closers, plans.Close)
 	if limit := c.Server.CacheBytes(); limit > 0 {
 		e.Budget.OnLack(e.columns.giveUp) // registered before chunks registers its function, so that chunks can then release more memory
-		e.chunks = chunkcache.New(chunkcache.Options{Budget: e.Budget, Clock: time.Now, Limit: limit, Disk: &e.columns})
+		e.chunks = chunkcache.New(chunkcache.Options{Budget: e.Budget, Clock: clock.Now, Limit: limit, Disk: &e.columns})
 	}
 	scanner, err := scan.New(scan.Options{
 		Files: e.Tables.Catalogs, Footers: footers, Chunks: e.chunks, MaxFooter: c.Server.MaxMetadata, Memory: memory, Scratch: scratch, Budget: e.Budget, Cores: e.Cores,
@@ -156,7 +156,7 @@ func Assemble(ctx context.Context, c *config.Config, created func(catalog, file 
 func (e *Engine) share(c *config.Config) {
 	e.Streams = e.Loader
 	if window := c.Server.SharedBytes(); window > 0 {
-		e.sharer = fanout.New(fanout.Options{Window: window, Budget: e.Budget, Clock: time.Now})
+		e.sharer = fanout.New(fanout.Options{Window: window, Budget: e.Budget, Clock: clock.Now})
 		e.Streams = e.sharer.Over(e.Loader)
 	}
 }

@@ -5,10 +5,10 @@ import (
 	"log/slog"
 	"net"
 	"path/filepath"
-	"time"
 
 	"github.com/penstock/penstock/cmd/penstock/socket"
 	"github.com/penstock/penstock/flight/local"
+	"github.com/penstock/penstock/internal/clock"
 	"github.com/penstock/penstock/internal/config"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/segment"
@@ -43,7 +43,7 @@ func (e *Engine) ListenLocal(ctx context.Context, s config.Server, log *slog.Log
 	lender := segment.NewLender(e.Budget, s.MappedBytes())
 	e.pools = append(e.pools, lender)
 	e.closers = append(e.closers, lender.Close)
-	return MappedMemory{Sessions: local.New(lender, time.Now, log), listener: listener, Path: path}, nil
+	return MappedMemory{Sessions: local.New(lender, clock.Now, log), listener: listener, Path: path}, nil
 }
 
 // Observe adds metrics of the open sessions.

@@ -4,10 +4,10 @@ import (
 	"context"
 	"path/filepath"
 	"sync"
-	"time"
 
 	"github.com/penstock/penstock/cache/disk"
 	"github.com/penstock/penstock/flight"
+	"github.com/penstock/penstock/internal/clock"
 	"github.com/penstock/penstock/internal/config"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/store"
@@ -99,6 +99,6 @@ func (e *Engine) openParts(ctx context.Context) (*disk.Tier, error) {
 	}
 	return disk.Open(ctx, disk.Options{
 		Folder: folder, Name: partsFolder, Limit: partsBytes(e.server), Queue: e.server.Memory / columnQueueDivisor, Memory: e.memory, Budget: e.Budget,
-		Calls: store.NewCalls(store.Options{Timeout: columnTimeout, Clock: time.Now}), Clock: time.Now,
+		Calls: store.NewCalls(store.Options{Timeout: columnTimeout, Clock: clock.Now}), Clock: clock.Now,
 	})
 }

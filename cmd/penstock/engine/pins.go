@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/penstock/penstock/internal/clock"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/telemetry"
 	"github.com/penstock/penstock/loader/catalog"
@@ -34,7 +35,7 @@ func (t *Tables) withTags(one *icebergcat.Catalog, o dataset.Catalog) (catalog.C
 		return nil, err
 	}
 	tags := pintag.New(pintag.Options{
-		Keep: o.PinTags, Clock: time.Now,
+		Keep: o.PinTags, Clock: clock.Now,
 		Tag: func(ctx context.Context, of *catalog.Table, least, wanted time.Time) (time.Time, error) {
 			until, err := one.Tag(ctx, of, tags.Until{Least: least, Wanted: wanted})
 			return until, fault.Op(err, "keep snapshot %d of table %s", of.Pin.Snapshot, of.Name)

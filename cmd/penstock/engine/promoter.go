@@ -3,10 +3,10 @@ package engine
 import (
 	"context"
 	"runtime"
-	"time"
 
 	"github.com/apache/arrow-go/v18/arrow/array"
 
+	"github.com/penstock/penstock/internal/clock"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/icebergcat"
@@ -52,7 +52,7 @@ func (e *Engine) deletes() *deletes.Pool {
 func (e *Engine) Promoter() *promote.Promoter {
 	return promote.New(promote.Options{
 		Route: e.Tables.promotes, Catalog: e.Tables.Catalogs, Hold: e.Tables.Catalogs.Hold, Effects: e.Datasets().SchemaEffects,
-		Deletes: e.deletes(), Clock: time.Now, Budget: e.Budget, Threads: runtime.GOMAXPROCS(0),
+		Deletes: e.deletes(), Clock: clock.Now, Budget: e.Budget, Threads: runtime.GOMAXPROCS(0),
 		Loader: func(of catalog.Catalog) *loader.Loader {
 			options := e.reads
 			options.Catalog, options.Datasets, options.Plans, options.Listings = of, nil, nil, nil

@@ -3,11 +3,11 @@ package engine
 import (
 	"context"
 	"runtime"
-	"time"
 
 	"github.com/apache/arrow-go/v18/arrow/array"
 
 	"github.com/penstock/penstock/cmd/penstock/duckdb"
+	"github.com/penstock/penstock/internal/clock"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/icebergcat"
 	"github.com/penstock/penstock/loader/datafile"
@@ -50,7 +50,7 @@ func (e *Engine) rowFiles(calls int) datafile.Options {
 func (e *Engine) Stager(calls int) *stage.Stager {
 	return stage.New(stage.Options{
 		Route: func(table string) (stage.WritableTables, string, error) { return e.Tables.writes(table) },
-		Read:  e.readFiles, Clock: time.Now, Rows: e.rowFiles(calls),
+		Read:  e.readFiles, Clock: clock.Now, Rows: e.rowFiles(calls),
 	})
 }
 
@@ -75,7 +75,7 @@ func (e *Engine) readFiles(ctx context.Context, source plan.Source, columns []ca
 func (e *Engine) rewriter(calls int) *maintenance.Rewriter {
 	return maintenance.New(maintenance.Options{
 		Route: func(table string) (maintenance.Tables, string, error) { return e.Tables.writes(table) },
-		Clock: time.Now, Rows: e.rowFiles(calls), Files: e.Tables.Catalogs, Named: e.deletes().Named,
+		Clock: clock.Now, Rows: e.rowFiles(calls), Files: e.Tables.Catalogs, Named: e.deletes().Named,
 		Read: e.readFiles,
 	})
 }

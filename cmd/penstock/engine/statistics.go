@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/penstock/penstock/flight/describe"
+	"github.com/penstock/penstock/internal/clock"
 	"github.com/penstock/penstock/internal/fault"
 	tablecommit "github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/dataset"
@@ -101,7 +101,7 @@ func (e *Engine) keepStatistics(table, createdBy string) (func(context.Context, 
 			return "", fault.New(fault.Internal, "encode the statistics of table %s: %w", table, err)
 		}
 		keep := tablecommit.SnapshotStatistics{
-			Table: name, UUID: of.UUID, Snapshot: of.Result.Snapshot, Time: time.Now(), Rows: of.Result.Rows, CreatedBy: createdBy,
+			Table: name, UUID: of.UUID, Snapshot: of.Result.Snapshot, Time: clock.Now(), Rows: of.Result.Rows, CreatedBy: createdBy,
 			Report: tablecommit.StatisticsBlob{Fields: of.Fields, Content: report},
 		}
 		for _, k := range of.Sketches {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/cmd/penstock/keyfile"
+	"github.com/penstock/penstock/internal/clock"
 	"github.com/penstock/penstock/internal/config"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/telemetry"
@@ -44,7 +45,7 @@ func (e *Engine) openTraces(s config.Server, metrics *telemetry.Metrics, log *sl
 	}
 	e.closers = append(e.closers, held.Release)
 	metrics.Traces(exporter.Stats)
-	e.Tracer = trace.New(trace.Options{Every: int64(s.TraceEvery), Clock: time.Now, Sink: exporter, Spans: keptSpans})
+	e.Tracer = trace.New(trace.Options{Every: int64(s.TraceEvery), Clock: clock.Now, Sink: exporter, Spans: keptSpans})
 	log.Info("steps are traced", "collector", s.Trace.Address, "every", s.TraceEvery)
 	return nil
 }
