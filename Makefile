@@ -78,6 +78,12 @@ CHECKED := $(CURDIR)/bin/checked/penstock
 build-checked:
 	@tools/progress.sh bin/checked/penstock $(GO) build -v -tags invariants -o $(CHECKED) ./cmd/penstock
 
+# The server whose clock faults set, which is never shipped.
+SHIFTED := $(CURDIR)/bin/chaos/penstock
+.PHONY: build-shifted
+build-shifted:
+	@tools/progress.sh bin/chaos/penstock $(GO) build -v -tags invariants,shiftclock -o $(SHIFTED) ./cmd/penstock
+
 .PHONY: demo
 demo: build .venv/demo/.stamp ## real data end to end, compared with DuckDB
 	@echo "demo: running demo/run.py, which writes its tables into .demo and starts bin/penstock"
@@ -227,6 +233,11 @@ churn: build .venv/bench/.stamp ## ten minutes of clients that come and go besid
 restarts: build release-before .venv/bench/.stamp ## 100 rolling restarts of three servers below sixteen streams; every other round starts the release before
 	.venv/bench/bin/python benchmarks/restarts.py --old "$$(tools/release_before.sh)/penstock"
 
+CHAOS := PYTHONPATH=benchmarks:python/src:python/tests PENSTOCK_BIN=$(SHIFTED) .venv/test/bin/python -m chaos
+.PHONY: chaos
+chaos: build-shifted .venv/test/.stamp $(PENSTOCK_S3GATEWAY) ## an hour of faults of everything below trainers and writers; SEED=2: other faults
+	$(CHAOS) --seed $(or $(SEED),1)
+
 .PHONY: agree
 agree: build .venv/bench/.stamp ## TPC-H and T whole: DuckDB and Polars give the same rows
 	.venv/bench/bin/python benchmarks/agree.py --full
@@ -243,7 +254,7 @@ test: check ## lint, Go with the race detector, Python: ten minutes on two cores
 # longest tests run beside Go's: those marked "more" wait for servers most of the time.
 .PHONY: test-more
 test-more: ## all random cases, worlds and fixtures; long Python tests; torch; Airflow; README, quickstart, packages, attacks, fuzzing
-	$(MAKE) -j4 --output-sync=target test-random test-torch test-python-more test-monitoring test-airflow
+	$(MAKE) -j4 --output-sync=target test-random test-torch test-python-more test-monitoring test-airflow test-chaos
 	$(MAKE) test-attack test-docs test-packages test-browser test-fuzz
 
 .PHONY: check
@@ -261,7 +272,8 @@ check-go: $(GOLANGCI)
 check-python: .venv/test/.stamp
 	$(RUFF) check --config python/pyproject.toml python $(wildcard demo benchmarks tools deploy)
 	$(RUFF) format --check --config python/pyproject.toml python $(wildcard demo benchmarks tools deploy)
-	for folder in python demo benchmarks tools; do (cd $$folder && $(CURDIR)/$(MYPY) --cache-dir $(CURDIR)/.mypy_cache --config-file $(CURDIR)/python/pyproject.toml .); done
+	for folder in python demo tools; do (cd $$folder && $(CURDIR)/$(MYPY) --cache-dir $(CURDIR)/.mypy_cache --config-file $(CURDIR)/python/pyproject.toml .); done
+	cd benchmarks && MYPYPATH=$(CURDIR)/python/tests $(CURDIR)/$(MYPY) --cache-dir $(CURDIR)/.mypy_cache --config-file $(CURDIR)/python/pyproject.toml .
 
 .PHONY: test-go
 test-go: race-needs-cc .venv/test/.stamp $(PENSTOCK_S3GATEWAY)
@@ -360,6 +372,11 @@ test-browser: build build-checked .venv/test/.stamp ## web pages in Chromium, wh
 .PHONY: test-attack
 test-attack: build
 	$(GO) run ./benchmarks/attack -quick -untimed
+
+# Faults of everything, without network namespaces, small disks and memory limits if the user is not root.
+.PHONY: test-chaos
+test-chaos: build-shifted .venv/test/.stamp $(PENSTOCK_S3GATEWAY)
+	$(CHAOS) --seed 1 --faults 30 --for 60 --pause 0.05 --between 1
 
 # What is accepted of a client's messages is decoded within its charge.
 .PHONY: test-fuzz

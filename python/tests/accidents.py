@@ -38,11 +38,12 @@ _STATUS = {Accident.FAILURE: 503, Accident.FALSE_FAILURE: 500, Accident.FALSE_CO
 
 @dataclass
 class Answer:
-    """An answer of a server."""
+    """An answer of a server. If it is cut, the connection is closed after its body, though its headers name more bytes."""
 
     status: int
     body: bytes = b""
     headers: list[tuple[str, str]] = field(default_factory=list)
+    cut: bool = False
 
 
 class Accidents:
@@ -137,13 +138,13 @@ class Server:
             def handle_call(self) -> None:
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
                 given = answer(self, body)
-                if given is None:
+                if given is not None:
+                    with suppress(OSError):
+                        self._respond(given)
+                if given is None or given.cut:
                     self.close_connection = True
                     with suppress(OSError):
                         self.connection.shutdown(socket.SHUT_RDWR)
-                    return
-                with suppress(OSError):
-                    self._respond(given)
 
             def _respond(self, given: Answer) -> None:
                 self.send_response(given.status)
@@ -180,11 +181,18 @@ class Server:
         self._server.server_close()
 
 
-def storage(target: str, accidents: Accidents) -> Server:
-    """A server that hands requests on to storage at http://host:port."""
+def storage(
+    target: str,
+    accidents: Accidents,
+    refusal: Callable[[BaseHTTPRequestHandler], Answer | None] = lambda _: None,
+) -> Server:
+    """A server that hands requests on to storage at http://host:port, unless they are refused."""
     host = urlsplit(target).netloc
 
     def hand_on(handler: BaseHTTPRequestHandler, body: bytes) -> Answer | None:
+        refused = refusal(handler)
+        if refused is not None:
+            return refused
         path = urlsplit(handler.path)
         headers = {k: v for k, v in handler.headers.items() if k.lower() not in _NOT_FORWARDED}
 

@@ -1,0 +1,196 @@
+"""The servers, their relays, small disks, memory limits and clocks."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+import signal
+import socket
+import subprocess
+import threading
+import time
+import urllib.request
+from pathlib import Path
+
+from chaos import host
+from chaos.keys import AUDIENCE, ISSUER, Keys
+from chaos.relay import Relay
+
+MIB = 1 << 20
+MEMORY = 96 * MIB
+BOUND = MEMORY * 5 // 4 + 256 * MIB  # of resident memory, as docs/memory.md has it
+_ROOM = 96 * MIB  # of a cgroup above the bound, for pages of files
+_SPOOL, _COLUMNS = 24 * MIB, 24 * MIB
+_START = 60.0
+_SETTINGS = {
+    "memory": "96MiB",
+    "spool-limit": "20MiB",
+    "cache-memory": "16MiB",
+    "cache-disk": "20MiB",
+    "storage-timeout": "10s",
+    "drain": "3s",
+    "ticket-lifetime": "1h",  # 24 h / 24
+    "ticket-renewal": "30h",  # 720 h / 24
+    "jwt-issuer": ISSUER,
+    "jwt-audience": AUDIENCE,
+    "pprof": "true",
+    "log-format": "json",
+}
+
+
+@dataclasses.dataclass
+class Server:
+    """A server that is started again whenever it ends.
+
+    Attributes:
+        relay: through which clients reach it.
+        ends: how it ended, for each time that it was not asked to.
+        peak: the most bytes of resident memory.
+        heap: times, and live bytes of the heap after a collection, of the current process.
+        asked: whether it was killed or terminated on purpose.
+        squeezed: whether its memory was limited below its bound, so that the kernel may kill it.
+    """
+
+    number: int
+    binary: Path
+    config: Path
+    folder: Path
+    keys: Keys
+    near: str  # the host that clients reach it at
+    small: bool  # whether disks and memory are limited
+
+    def __post_init__(self) -> None:
+        self.folder.mkdir()
+        self.address, self._metrics = _free(), _free()
+        self.relay = Relay(f"{self.near}:0", self.address)
+        self.clock = self.folder / "clock"
+        self.clock.write_text("0")
+        self.disks: list[host.Disk] = []
+        self.group: host.Group | None = None
+        if self.small:
+            sizes = {"spool": _SPOOL, "columns": _COLUMNS}
+            self.disks = [host.Disk(self.folder / name, size) for name, size in sizes.items()]
+            self.group = host.Group(f"chaos{os.getpid()}-{self.number}", BOUND + _ROOM)
+        self.ends: list[str] = []
+        self.peak, self.started = 0, 0
+        self.heap: list[tuple[float, float]] = []
+        self.asked = self.squeezed = False
+        self.up = threading.Event()
+        self._process: subprocess.Popen[str] | None = None
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._keep)
+        self._thread.start()
+
+    @property
+    def log(self) -> Path:
+        """What the server has logged."""
+        return self.folder / "log"
+
+    def send(self, what: signal.Signals) -> None:
+        """Sends a signal to the process."""
+        process = self._process
+        if process is not None and process.poll() is None:
+            self.asked = self.asked or what in (signal.SIGKILL, signal.SIGTERM)
+            process.send_signal(what)
+
+    def look(self) -> None:
+        """Updates the peak of memory."""
+        process = self._process
+        if process is not None:
+            self.peak = max(self.peak, resident(process.pid))
+
+    def measure(self) -> None:
+        """Collects garbage, and records the live heap."""
+        try:
+            at = f"http://{self._metrics}/debug/pprof/heap?gc=1&debug=1"
+            with urllib.request.urlopen(at, timeout=20) as page:
+                found = re.search(rb"# HeapAlloc = (\d+)", page.read())
+        except OSError:
+            return
+        if found:
+            self.heap.append((time.monotonic(), float(found[1])))
+
+    def shift(self, seconds: int) -> None:
+        """Sets its clock ahead of the machine's."""
+        self.clock.write_text(str(seconds))
+
+    def heal(self) -> None:
+        """Ends all faults."""
+        self.relay.heal()
+        self.shift(0)
+        for disk in self.disks:
+            disk.heal()
+        if self.group is not None:
+            self.group.heal()
+        self.send(signal.SIGCONT)
+
+    def close(self) -> None:
+        """Ends the server, and unmounts its disks."""
+        self._stop.set()
+        self.heal()
+        self.send(signal.SIGTERM)
+        self._thread.join(30)
+        self.send(signal.SIGKILL)
+        self._thread.join()
+        for disk in self.disks:
+            disk.close()
+        if self.group is not None:
+            self.group.close()
+
+    def _command(self) -> list[str]:
+        files = {
+            "tls-cert": self.keys.certificate,
+            "tls-key": self.keys.key,
+            "jwt-keys": self.keys.issuer_keys,
+            "ticket-keys": self.keys.ticket_keys,
+            "policy": self.folder.parent / "policy.yaml",
+            "spool": self.folder / "spool",
+            "cache-dir": self.folder / "columns",
+        }
+        flags = [f"--{name}={value}" for name, value in {**_SETTINGS, **files}.items()]
+        listen = ["--listen", self.address, "--metrics", self._metrics]
+        return [str(self.binary), "serve", "--config", str(self.config), *listen, *flags]
+
+    def _keep(self) -> None:
+        while not self._stop.is_set():
+            self.asked, self.heap = False, []
+            with self.log.open("a") as log:
+                process = subprocess.Popen(
+                    self._command(),
+                    stdout=subprocess.PIPE,
+                    stderr=log,
+                    text=True,
+                    env={**os.environ, "PENSTOCK_CLOCK_SHIFT": str(self.clock)},
+                    start_new_session=True,
+                )
+            self._process = process
+            if self.group is not None:
+                self.group.join(process.pid)
+            assert process.stdout is not None
+            serves = bool(process.stdout.readline())
+            if serves:
+                self.started += 1
+                self.up.set()
+            process.wait()
+            self.up.clear()
+            process.stdout.close()
+            if serves and not self.asked and not (self.squeezed and process.returncode == -signal.SIGKILL):
+                self.ends.append(f"server {self.number} ended by itself with {process.returncode}")
+            self._stop.wait(0.5)
+
+
+def resident(pid: int) -> int:
+    """The bytes of resident memory of a process; 0 if it has ended."""
+    try:
+        text = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return 0
+    found = re.search(r"VmRSS:\s+(\d+) kB", text)
+    return int(found[1]) * 1024 if found else 0
+
+
+def _free() -> str:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{probe.getsockname()[1]}"
