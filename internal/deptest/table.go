@@ -242,7 +242,7 @@ func Graph() []Row {
 		{Folder: "cmd/penstock/statustext", Imports: "flight fault"},
 		{Folder: "third_party/uplot"},
 		{Folder: "cmd/penstock/planpicture", Imports: "flight shape svg fault"},
-		{Folder: "cmd/penstock/ui", Imports: "client cmdline planpicture statustext flight progress commit history dataset decode htmlpage uplot svg jsontext fault"},
+		{Folder: "cmd/penstock/ui", Imports: "client cmdline planpicture statustext flight progress loader coverage verify commit history dataset decode htmlpage uplot svg jsontext fault"},
 		{Folder: "cmd/penstock/proposal", Imports: "loader dataset catalog resolve fault"},
 		{Folder: "cmd/penstock/backfill", Imports: "proposal dataset decode catalog resolve rule fault"},
 		{Folder: "cmd/penstock/engine", Imports: "* config telemetry otlp keyfile socket inputs"},

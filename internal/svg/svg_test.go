@@ -32,6 +32,10 @@ func charts(text string) map[string]*svg.Canvas {
 			{Name: text, Values: []float64{0.9, 0.95, math.NaN(), 0.2, 0.9}, Marked: []int{3}},
 			{Name: text, Values: []float64{0.5, 0.5, 0.25, 0.5, 0.5}},
 		}, Label: svg.Percent}.Draw(),
+		"grid": svg.Grid{
+			Title: text, Desc: text, Values: [][]float64{{0.1, 0.3, math.NaN()}, {0, 0.6, 1}, {0.5, 0.75, 0}}, Left: text, Right: text, Top: text, Bottom: text, Zero: text,
+			Levels: [4]svg.Level{{Name: text}, {Least: 0.25, Name: text}, {Least: 0.5, Name: text}, {Least: 0.75, Name: text}},
+		}.Draw(),
 		"gauge":  svg.Gauge{Title: text, From: -1, To: 1, Value: -0.995, Beyond: true}.Draw(),
 		"shares": svg.Shares{Title: text, Of: []svg.Share{{Name: text, Of: 0.7}, {Name: "b", Of: 0.0123}}}.Draw(),
 		"column": svg.Column(text, []svg.Captioned{{Caption: text}, {Caption: text, Picture: svg.Histogram{Title: text, Bins: bins, From: "0", To: "1"}.Draw()}}),
@@ -121,6 +125,9 @@ func TestChartsOfUnusualNumbers(t *testing.T) {
 		l := svg.Lines{Title: "t", X: []string{"a", "b", "c"}, Series: []svg.Series{{Values: values, Marked: []int{-1, 0, 2, 9}}}}
 		read(t, l.Draw().Inline())
 		read(t, svg.Lines{Series: l.Series}.Draw().Inline())
+	}
+	for _, values := range [][][]float64{nil, {{}}, {{0}}, {{inf, -inf}, {-1, 2}}, make([][]float64, 128)} {
+		read(t, svg.Grid{Values: values}.Draw().Inline())
 	}
 	for _, of := range []float64{math.NaN(), inf, -1, 0, 2} {
 		read(t, svg.Shares{Of: []svg.Share{{Of: of}}}.Draw().Inline())

@@ -19,6 +19,8 @@ type backfillBody struct {
 	Snapshot, Main string
 	Published      bool
 	Stages         []stageRow
+	Coverage       covered
+	Statistics     string // the address that compares the branch with main
 }
 
 // stageRow is a snapshot of the branch.
@@ -40,6 +42,12 @@ func (p *pages) backfill(ctx context.Context, r *http.Request) (shown, error) {
 			Snapshot: strconv.FormatInt(e.Snapshot, 10), Time: moment(e.Time), Writer: cmp.Or(e.Writer, unknown), Token: e.Token,
 			Rows: amount(e.RowsAdded, e.BytesAdded), Removed: amount(e.RowsRemoved, e.BytesRemoved), Files: count(e.FilesAdded),
 		})
+	}
+	body.Coverage = newCovered(state, r)
+	body.Coverage.count(ctx, p, state)
+	body.Statistics = body.TableLink + "/statistics?at=" + queryOf(state.Branch)
+	if state.Main != 0 {
+		body.Statistics += "&against=" + commit.Main
 	}
 	return shown{Title: state.Branch + " of " + state.Table, Section: "backfills", Body: body}, nil
 }

@@ -11,9 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/cmd/penstock/ui"
+	"github.com/penstock/penstock/flight/progress"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/catalog/history"
 	"github.com/penstock/penstock/loader/dataset/decode"
+	"github.com/penstock/penstock/loader/plan/coverage"
+	"github.com/penstock/penstock/loader/verify"
 )
 
 // lake is a server with tables whose snapshots are given.
@@ -71,9 +75,13 @@ func staged(id int64, token string) history.Entry {
 	return e
 }
 
-func pagesOf(t *testing.T, of ui.Read) http.Handler {
+func pagesOf(t *testing.T, of interface {
+	ui.Read
+	ui.Count
+},
+) http.Handler {
 	t.Helper()
-	pages, err := ui.New(ui.Options{Read: of, Version: "v"})
+	pages, err := ui.New(ui.Options{Read: of, Count: of, Version: "v"})
 	require.NoError(t, err)
 	return pages
 }
@@ -198,5 +206,115 @@ func TestBackfillsNeedRights(t *testing.T) {
 		answer, body := get(t, pagesOf(t, of), path)
 		require.Equal(t, http.StatusForbidden, answer.StatusCode, path)
 		require.NotContains(t, body, "token-")
+	}
+}
+
+// Coverage counts 3 days of 2 buckets, the second of which has no staged row of features.a, and the third one bucket.
+func (s *server) Coverage(ctx context.Context, query []byte) (coverage.Coverage, error) {
+	s.queries = append(s.queries, string(query))
+	name := "a"
+	if strings.Contains(string(query), `"with"`) {
+		name = "penstock_backfill"
+	}
+	entry := coverage.Entry{
+		Name: name, Table: "features.a", Rows: 70, Joined: coverage.Grid{{30, 20}, {0, 0}, {20, 0}}, Empty: []string{hostile}, EmptyParts: 1, EmptyRows: 100, Gaps: 1,
+	}
+	if name != "a" {
+		entry.Table = "features.new"
+	}
+	return coverage.Coverage{Axes: axes(), Training: coverage.Grid{{50, 50}, {50, 50}, {50, 50}}, Staging: []coverage.Entry{{Name: "other", Table: "features.other"}, entry}}, s.called(ctx)
+}
+
+func axes() coverage.Axes {
+	return coverage.Axes{
+		Partition: "day", Parts: []coverage.Part{{From: "2026-11-01", To: "2026-11-01"}, {From: hostile, To: hostile}, {From: "2026-11-03", To: "2026-11-04"}},
+		Buckets: []coverage.Buckets{{From: 0, To: 0}, {From: 1, To: 1}},
+	}
+}
+
+// Verify finds that a half of the rows of the first day match.
+func (s *server) Verify(ctx context.Context, query []byte, report func(progress.Message)) (*loader.Verification, error) {
+	s.queries = append(s.queries, "verify "+string(query))
+	report(progress.Message{Step: "read", Counts: progress.Counts{RowsRead: 1000, OfRowsRead: 5000}})
+	if err := s.called(ctx); err != nil {
+		return nil, err
+	}
+	join := &verify.Join{
+		TrainingRows: 300, Matched: 50, MatchRate: 1.0 / 6, MinMatch: 0.9,
+		Cells: &coverage.Matches{Axes: axes(), Rows: coverage.Grid{{50, 50}, {50, 50}, {50, 50}}, Matched: coverage.Grid{{50, 0}, {0, 0}, {0, 0}}},
+	}
+	return &loader.Verification{
+		Dataset: "homefeed", Plan: "p", Tables: []verify.Table{{Name: "training"}, {Name: "a", Table: "features.a", Join: join}},
+		Findings: []verify.Finding{{Grade: "rule", Kind: "match_rate", Table: "a", Message: "too few " + hostile}},
+	}, nil
+}
+
+// The page of a backfill has the coverage of the dataset's training rows by the snapshot of the branch, and names the days without staged rows.
+//
+// spec: ui-15
+func TestCoverageOfABackfill(t *testing.T) {
+	of := features()
+	pages := pagesOf(t, of)
+	_, body := get(t, pages, "/backfills/features.a?branch=ready")
+	require.Equal(t, []string{`{"dataset":"homefeed"}`, `{"dataset":"homefeed","snapshots":{"staging":{"a":{"snapshot":4}}}}`}, of.queries)
+	for _, text := range []string{
+		"1 partition with 100 training rows and no staged row: day = ", "1 bucket of other partitions", `<th scope="row"><bdi>2026-11-01</bdi></th><td class="n">100</td><td class="n">50</td>`,
+		`<td class="n failure">none</td>`, "2026-11-03 to 2026-11-04", "at snapshot 4", "Staged rows by day and bucket", "<svg",
+		`href="/tables/features.a/statistics?at=ready&amp;against=main"`,
+	} {
+		require.Contains(t, body, text)
+	}
+	require.NotContains(t, body, "<script>")
+	require.NotContains(t, body, "\x1b")
+
+	of.queries = nil
+	_, body = get(t, pages, "/backfills/features.new?branch=first")
+	require.Empty(t, of.queries)
+	require.Contains(t, body, "No dataset that you may read has this table")
+	_, body = get(t, pages, "/backfills/features.new?branch=first&dataset=home")
+	require.JSONEq(t, `{"dataset":"home","snapshots":{"staging":{"penstock_backfill":{"snapshot":6}}},"with":[{"name":"penstock_backfill","prefix":"penstock_backfill_","table":"features.new"}]}`, of.queries[1])
+	require.Contains(t, body, "which does not read the table yet")
+}
+
+// A dataset that cannot be read does not hide the stages.
+//
+// spec: ui-15
+func TestCoverageThatIsRefused(t *testing.T) {
+	of := &refusing{lake: *features()}
+	answer, body := get(t, pagesOf(t, of), "/backfills/features.a?branch=ready")
+	require.Equal(t, http.StatusOK, answer.StatusCode)
+	require.Contains(t, body, "token-4")
+	require.Contains(t, body, "no right to explain")
+	answer, _ = get(t, pagesOf(t, of), "/backfills/features.a/verify?branch=ready")
+	require.Equal(t, http.StatusForbidden, answer.StatusCode)
+}
+
+// refusing is a lake whose rows are withheld.
+type refusing struct{ lake }
+
+func (r *refusing) Coverage(context.Context, []byte) (coverage.Coverage, error) {
+	return coverage.Coverage{}, fault.New(fault.Forbidden, "no right to explain")
+}
+
+// A verification reads the snapshot of the branch, and its page has match rates by day, the time, and what penstock verify prints.
+//
+// spec: ui-16
+func TestVerificationOfABackfill(t *testing.T) {
+	of := features()
+	pages := pagesOf(t, of)
+	_, body := get(t, pages, "/backfills/features.a/verify?branch=ready&dataset=homefeed")
+	require.Equal(t, `verify {"dataset":"homefeed","snapshots":{"staging":{"a":{"snapshot":4}}}}`, of.queries[2])
+	for _, text := range []string{
+		"Reads rows: 1,000 of 5,000", `<td class="n">50</td><td class="n">50%</td>`, "<dt>Match rate</dt><dd>16.7% of 300 training rows</dd>", "<dt>Required</dt><dd>90%</dd>", "<dt>Measured</dt>",
+		"Some findings break a stream or a rule", "breaks a rule: 1 finding", "Match rate by day and bucket",
+	} {
+		require.Contains(t, body, text)
+	}
+	require.NotContains(t, body, "<script>")
+	for path, want := range map[string]int{
+		"/backfills/features.a/verify?branch=none": http.StatusNotFound, "/backfills/features.a/verify": http.StatusBadRequest, "/backfills/features.new/verify?branch=first": http.StatusBadRequest,
+	} {
+		answer, _ := get(t, pages, path)
+		require.Equal(t, want, answer.StatusCode, path)
 	}
 }

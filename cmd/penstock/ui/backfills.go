@@ -179,8 +179,11 @@ func rowOfBackfill(of *branchState) backfillRow {
 
 // backfillLink returns the address of the page of a branch.
 func backfillLink(table, branch string) string {
-	return "/backfills/" + pathOf(table) + "?branch=" + url.QueryEscape(branch)
+	return "/backfills/" + pathOf(table) + "?branch=" + queryOf(branch)
 }
+
+// queryOf returns a name as the value of a parameter.
+func queryOf(name string) string { return url.QueryEscape(name) }
 
 // text says whether main has the branch, or can be moved to it.
 func (b *branchState) text() string {

@@ -38,12 +38,12 @@ func parseTemplates() (templates, error) {
 	out := templates{}
 	shared := template.New("").Funcs(template.FuncMap{"text": text, "lines": lines, "size": fault.Size, "count": svg.Count})
 	for _, name := range []string{
-		"streams", "memory", "datasets", "dataset", "tables", "table", "backfills", "backfill",
+		"streams", "memory", "datasets", "dataset", "tables", "table", "backfills", "backfill", "verify",
 		"statistics", "publish", "undo", "moved", "failure",
 	} {
 		one, err := shared.Clone()
 		if err == nil {
-			one, err = one.ParseFS(markup, "templates/layout.html", "templates/"+name+".html", "templates/acts.html")
+			one, err = one.ParseFS(markup, "templates/layout.html", "templates/steps.html", "templates/covered.html", "templates/"+name+".html", "templates/acts.html")
 		}
 		if err != nil {
 			return nil, fault.New(fault.Internal, "parse the template of page %s: %w", name, err)

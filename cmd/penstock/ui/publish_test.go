@@ -110,7 +110,7 @@ func (l *changingLake) Change(ctx context.Context, action string, _, _ any, _ fu
 func changingPages(t *testing.T, of *changingLake, host string) http.Handler {
 	t.Helper()
 	pages, err := ui.New(ui.Options{
-		Read: of, Change: of, Version: "v", Host: host, Source: " --uri grpc://a:1",
+		Read: of, Count: of, Change: of, Version: "v", Host: host, Source: " --uri grpc://a:1",
 		Session: func(r *http.Request) string { return r.Header.Get("Session") },
 	})
 	require.NoError(t, err)

@@ -2,12 +2,10 @@ package ui
 
 import (
 	"context"
-	"errors"
 	"html/template"
 	"iter"
 	"net/http"
 	"strconv"
-	"time"
 
 	"github.com/penstock/penstock/cmd/penstock/client"
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
@@ -22,26 +20,6 @@ type Measure interface {
 	Stats(ctx context.Context, request decode.StatsCommand, report func(progress.Message)) (client.Description, error)
 }
 
-const (
-	// measureTime bounds the time to measure the statistics of one page.
-	measureTime = 10 * time.Minute
-	// firstTime is how long a page waits for the first message about progress before it begins. Servers refuse a call before that message,
-	// so that a refusal has its status.
-	firstTime = 2 * time.Second
-)
-
-// tookTooLong is why a measurement ends at its deadline.
-func tookTooLong() error {
-	return fault.New(fault.Unavailable, "the statistics were not ready after %s", duration(measureTime.Milliseconds())).
-		WithRemedy("describe fewer columns, or use penstock stats, which waits longer")
-}
-
-// measuredAnew is why a measurement ends when its viewer begins another one.
-func measuredAnew() error {
-	return fault.New(fault.Conflict, "another page of this viewer measures statistics now, and only one can").
-		WithRemedy("wait for that page, and load this one again")
-}
-
 // measureForm is the form that begins a measurement.
 type measureForm struct {
 	Link    string // of the page of the dataset or table
@@ -54,12 +32,9 @@ type measureForm struct {
 type statisticsBody struct {
 	Name, Link string
 	Dataset    bool
-	measured   *measurement
+	measured   *measurement[client.Description]
 	flush      func()
 }
-
-// measureStep says how far a measurement is.
-type measureStep struct{ Read, All int64 }
 
 // outcome is the end of a measurement.
 type outcome struct {
@@ -80,102 +55,31 @@ func (p *pages) statistics(page string) http.HandlerFunc {
 		defer end()
 		ctx, cancel := context.WithTimeoutCause(ctx, measureTime, tookTooLong())
 		defer cancel()
-		m := measure(ctx, p.Measure, command, isDataset)
+		m := measure(ctx, described(p.Measure, command, isDataset))
 		defer m.stop(cancel)
 		if err := m.begun(); err != nil {
 			p.fail(w, r, page, err)
 			return
 		}
-		to := http.NewResponseController(w)
-		// Both deadlines of the connection are for pages that are sent at once. An error means that the connection has none.
-		_ = to.SetReadDeadline(time.Time{})
-		_ = to.SetWriteDeadline(time.Now().Add(measureTime + callTime))
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		w.Header().Set("X-Accel-Buffering", "no") // so that proxies pass parts on
-		body := statisticsBody{name, "/" + sectionOf(page) + "/" + pathOf(name), isDataset, m, func() { _ = to.Flush() }}
+		body := statisticsBody{name, "/" + sectionOf(page) + "/" + pathOf(name), isDataset, m, inParts(w)}
 		what := shown{Title: "Statistics of " + name, Section: sectionOf(page), Version: p.Version, Body: body}
 		_ = p.templates["statistics"].ExecuteTemplate(w, "page", what) // the browser may be gone
 	}
 }
 
-// measurement is a call that describes a table or dataset.
-type measurement struct {
-	ctx   context.Context //nolint:containedctx // of the call
-	began time.Time
-	first measureStep      // zero: it has not been made
-	steps chan measureStep // the newest one
-	done  chan struct{}    // closed at the end; then the others are set
-	found client.Description
-	err   error
-	ended time.Time
-}
-
-// measure begins to measure a dataset or a table.
-func measure(ctx context.Context, by Measure, command decode.StatsCommand, isDataset bool) *measurement {
-	m := &measurement{ctx: ctx, began: time.Now(), steps: make(chan measureStep, 1), done: make(chan struct{})}
-	go func() {
-		defer close(m.done)
-		m.found, m.err = by.Stats(ctx, command, func(at progress.Message) {
-			select {
-			case m.steps <- measureStep{at.RowsRead, at.OfRowsRead}:
-			default: // the browser is slow, and the next message says more
-			}
-		})
-		m.ended = time.Now()
-		if m.err == nil && isDataset != (m.found.Dataset != nil) {
-			m.err = fault.New(fault.Conflict, "a dataset and a table have the name %s: the statistics are those of the dataset", command.Of).WithRemedy("open the page of the dataset")
+// described returns the call that describes a dataset or a table.
+func described(by Measure, command decode.StatsCommand, isDataset bool) measureCall[client.Description] {
+	return func(ctx context.Context, report func(progress.Message)) (client.Description, error) {
+		found, err := by.Stats(ctx, command, report)
+		if err == nil && isDataset != (found.Dataset != nil) {
+			err = fault.New(fault.Conflict, "a dataset and a table have the name %s: the statistics are those of the dataset", command.Of).WithRemedy("open the page of the dataset")
 		}
-	}()
-	return m
-}
-
-// begun waits until the measurement has made progress or has ended, or for firstTime. It returns the error of a measurement that has failed.
-func (m *measurement) begun() error {
-	first := time.NewTimer(firstTime)
-	defer first.Stop()
-	select {
-	case m.first = <-m.steps:
-	case <-m.done:
-		return m.failure()
-	case <-first.C:
-	}
-	return nil
-}
-
-// failure returns why a measurement that has ended has failed; nil if it has not.
-func (m *measurement) failure() error {
-	if cause, ok := errors.AsType[*fault.Error](context.Cause(m.ctx)); ok && m.err != nil {
-		return cause
-	}
-	return m.err
-}
-
-// stop ends the measurement, and waits for its end.
-func (m *measurement) stop(cancel func()) {
-	cancel()
-	<-m.done
-}
-
-// Steps returns how far the measurement is, until it ends. Before each wait, the page is sent as far as it is written.
-func (b statisticsBody) Steps() iter.Seq[measureStep] {
-	return func(yield func(measureStep) bool) {
-		m := b.measured
-		if m.first != (measureStep{}) && !yield(m.first) {
-			return
-		}
-		for {
-			b.flush()
-			select {
-			case step := <-m.steps:
-				if !yield(step) {
-					return
-				}
-			case <-m.done:
-				return
-			}
-		}
+		return found, err
 	}
 }
+
+// Steps returns how far the measurement is, until it ends.
+func (b statisticsBody) Steps() iter.Seq[measureStep] { return b.measured.steps(b.flush) }
 
 // Outcome returns the result of the measurement, which has ended.
 func (b statisticsBody) Outcome() outcome {

@@ -98,7 +98,7 @@ func TestStatisticsHaveADeadline(t *testing.T) {
 		begin := time.Now()
 		answer, body := get(t, handler(t, &server{hangs: true}), "/datasets/homefeed/statistics")
 		require.Equal(t, http.StatusOK, answer.StatusCode)
-		require.Contains(t, body, "the statistics were not ready after 10 min")
+		require.Contains(t, body, "the measurement was not ready after 10 min")
 		require.Equal(t, 10*time.Minute, time.Since(begin))
 	})
 }
@@ -125,7 +125,7 @@ func TestAViewerMeasuresOnce(t *testing.T) {
 		}
 		first, other := measure("Bearer a"), measure("Bearer b")
 		second := measure("Bearer a")
-		require.Contains(t, <-first, "another page of this viewer measures statistics now")
+		require.Contains(t, <-first, "another page of this viewer measures now")
 		require.Empty(t, other)
 		require.Empty(t, second)
 		leave() // the calls end with their pages
@@ -157,7 +157,7 @@ func TestStatisticsAreSentInParts(t *testing.T) {
 		require.Less(t, time.Since(begin), time.Minute)
 		rest, err := io.ReadAll(answer.Body)
 		require.NoError(t, err)
-		require.Contains(t, string(rest), "were not ready after 10 min")
+		require.Contains(t, string(rest), "was not ready after 10 min")
 		require.NoError(t, site.Close())
 	})
 }

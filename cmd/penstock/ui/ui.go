@@ -42,6 +42,7 @@ type Options struct {
 	Replicas []Replica
 	Read     Read
 	Measure  Measure
+	Count    Count
 	Change   Change // nil: nothing can be changed
 	Version  string // of this program
 	// Session returns what identifies the session of the viewer of a request, such as a cookie. Forms of other sessions are refused.
@@ -79,6 +80,7 @@ func New(options Options) (http.Handler, error) {
 	mux.HandleFunc("GET /tables/{name}/statistics", p.statistics("table"))
 	mux.HandleFunc("GET /backfills", p.page("backfills", p.backfills))
 	mux.HandleFunc("GET /backfills/{name}", p.page("backfill", p.backfill))
+	mux.HandleFunc("GET /backfills/{name}/verify", p.verifyBackfill)
 	if p.Change != nil {
 		p.changes(mux)
 	}

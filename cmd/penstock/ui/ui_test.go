@@ -37,6 +37,8 @@ type server struct {
 	waits   bool // a second, before statistics are complete
 	// measured are the measurements that were asked for.
 	measured []decode.StatsCommand
+	// queries are those whose rows were counted or verified.
+	queries []string
 }
 
 func (s *server) called(ctx context.Context) error {
@@ -114,7 +116,7 @@ func stream(id, job string) flight.StreamStatus {
 // handler returns the pages of servers, which every request may see.
 func handler(t *testing.T, servers ...*server) http.Handler {
 	t.Helper()
-	options := ui.Options{Read: servers[0], Measure: servers[0], Version: "v"}
+	options := ui.Options{Read: servers[0], Measure: servers[0], Count: servers[0], Version: "v"}
 	for i, one := range servers {
 		options.Replicas = append(options.Replicas, ui.Replica{Name: "replica-" + strconv.Itoa(i), Watched: one})
 	}
