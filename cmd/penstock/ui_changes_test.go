@@ -127,3 +127,16 @@ func TestViewersChangeTablesByPages(t *testing.T) {
 	require.Contains(t, page, "table features.history has moved: branch candidate is at snapshot ")
 	require.Equal(t, fields.Get("from"), strconv.FormatInt(loggedBy(t, "--config", l.config).Snapshots[0].Snapshot, 10))
 }
+
+// The memory of promotions is a size, and is for pages that start promotions.
+func TestMemoryOfPromotions(t *testing.T) {
+	config := readLake(t).config
+	for text, args := range map[string][]string{
+		`--promote-memory "much" is not a size, such as 4GiB`: {"--config", config, "--promote-memory", "much"},
+		"--promote-memory is for promotions":                  {"--uri", "grpc://127.0.0.1:1", "--promote-memory", "1GiB"},
+	} {
+		got := run(t, append([]string{"ui"}, args...)...)
+		require.Equal(t, exitUsage, got.code)
+		require.Contains(t, got.stderr, text)
+	}
+}

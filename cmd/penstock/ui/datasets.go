@@ -27,6 +27,7 @@ type datasetRow struct {
 // datasetBody is the page of a dataset.
 type datasetBody struct {
 	datasetRow
+	acts
 	Fields  []column
 	Explain string // what explain prints
 	Splits  bool   // with all splits
@@ -80,7 +81,7 @@ func (p *pages) dataset(ctx context.Context, r *http.Request) (shown, error) {
 		}
 		return shown{}, dataset.Unknown(name, names)
 	}
-	body := datasetBody{datasetRow: rowOfDataset(all[at]), Splits: r.URL.Query().Has("splits")}
+	body := datasetBody{datasetRow: rowOfDataset(all[at]), acts: p.acts(name), Splits: r.URL.Query().Has("splits")}
 	body.Measure = measureForm{Link: body.Link, Dataset: true}
 	for _, one := range all {
 		if one.Name != name && one.Err == nil {

@@ -39,7 +39,7 @@ func parseTemplates() (templates, error) {
 	shared := template.New("").Funcs(template.FuncMap{"text": text, "lines": lines, "size": fault.Size, "count": svg.Count})
 	for _, name := range []string{
 		"streams", "memory", "datasets", "dataset", "tables", "table", "backfills", "backfill", "verify",
-		"statistics", "publish", "undo", "moved", "failure",
+		"statistics", "publish", "undo", "moved", "promotion", "demote", "failure",
 	} {
 		one, err := shared.Clone()
 		if err == nil {
@@ -87,9 +87,15 @@ const refresh = 2000
 type view func(ctx context.Context, r *http.Request) (shown, error)
 
 // page returns the handler of a page. With the parameter part, it returns only the part that changes.
-func (p *pages) page(name string, of view) http.HandlerFunc {
+func (p *pages) page(name string, of view) http.HandlerFunc { return p.pageWithin(callTime, name, of) }
+
+// pageWithin is page with another bound of the time of its calls.
+func (p *pages) pageWithin(most time.Duration, name string, of view) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), callTime)
+		if most > callTime {
+			allow(w, most)
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), most)
 		defer cancel()
 		what, err := of(ctx, r)
 		if err != nil {
@@ -127,9 +133,9 @@ func (p *pages) write(w http.ResponseWriter, r *http.Request, template string, s
 // sectionOf returns the entry in the navigation for a page.
 func sectionOf(page string) string {
 	switch page {
-	case "dataset":
+	case "dataset", "promotion", "stop":
 		return "datasets"
-	case "table", "publish", "undo", "moved":
+	case "table", "publish", "undo", "moved", "demote":
 		return "tables"
 	case "backfill":
 		return "backfills"

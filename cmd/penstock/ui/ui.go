@@ -44,7 +44,9 @@ type Options struct {
 	Measure  Measure
 	Count    Count
 	Change   Change // nil: nothing can be changed
-	Version  string // of this program
+	// Promotions runs promotions; nil: pages show how to run them elsewhere.
+	Promotions Promotions
+	Version    string // of this program
 	// Session returns what identifies the session of the viewer of a request, such as a cookie. Forms of other sessions are refused.
 	Session func(*http.Request) string
 	Host    string // the host name of the proxy that serves the pages to others; "": there is none
@@ -94,6 +96,13 @@ func (p *pages) changes(mux *http.ServeMux) {
 	mux.HandleFunc("GET /undo/{name}", p.page("undo", p.undoing))
 	mux.HandleFunc("POST /undo/{name}", p.form("undo", p.undo))
 	mux.HandleFunc("GET /moved/{name}", p.page("moved", p.moved))
+	mux.HandleFunc("GET /promotions/{name}", p.pageWithin(dryRunTime, "promotion", p.promoting))
+	if p.Promotions != nil {
+		mux.HandleFunc("POST /promotions/{name}", p.form("promotion", p.promote))
+		mux.HandleFunc("POST /promotions/{name}/stop", p.form("stop", p.stopPromotion))
+	}
+	mux.HandleFunc("GET /demote/{name}", p.page("demote", p.demoting))
+	mux.HandleFunc("POST /demote/{name}", p.form("demote", p.demote))
 }
 
 // policy allows the scripts, styles and requests of these pages alone.
