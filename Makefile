@@ -229,6 +229,11 @@ attack: build ## harm to a server from outside: rows, memory and times hold; QUI
 churn: build .venv/bench/.stamp ## ten minutes of clients that come and go beside a small cache and a server that is killed
 	PYTHONPATH=python/src .venv/bench/bin/python benchmarks/churn.py
 
+.PHONY: pages
+pages: build .venv/bench/.stamp ## the page of 500 streams in Chromium, and what it costs the server
+	tools/chromium.sh
+	.venv/bench/bin/python benchmarks/ui.py
+
 .PHONY: restarts
 restarts: build release-before .venv/bench/.stamp ## 100 rolling restarts of three servers below sixteen streams; every other round starts the release before
 	.venv/bench/bin/python benchmarks/restarts.py --old "$$(tools/release_before.sh)/penstock"
@@ -273,7 +278,7 @@ check-python: .venv/test/.stamp
 	$(RUFF) check --config python/pyproject.toml python $(wildcard demo benchmarks tools deploy)
 	$(RUFF) format --check --config python/pyproject.toml python $(wildcard demo benchmarks tools deploy)
 	for folder in python demo tools; do (cd $$folder && $(CURDIR)/$(MYPY) --cache-dir $(CURDIR)/.mypy_cache --config-file $(CURDIR)/python/pyproject.toml .); done
-	cd benchmarks && MYPYPATH=$(CURDIR)/python/tests $(CURDIR)/$(MYPY) --cache-dir $(CURDIR)/.mypy_cache --config-file $(CURDIR)/python/pyproject.toml .
+	cd benchmarks && MYPYPATH=$(CURDIR)/python/tests:$(CURDIR)/python/tests/with_browser $(CURDIR)/$(MYPY) --cache-dir $(CURDIR)/.mypy_cache --config-file $(CURDIR)/python/pyproject.toml .
 
 .PHONY: test-go
 test-go: race-needs-cc .venv/test/.stamp $(PENSTOCK_S3GATEWAY)

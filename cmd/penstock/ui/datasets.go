@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/penstock/penstock/cmd/penstock/client"
@@ -14,10 +15,7 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 )
 
-// datasetsBody is the list of datasets.
-type datasetsBody struct{ Datasets []datasetRow }
-
-// datasetRow is a dataset of a list.
+// datasetRow describes a dataset.
 type datasetRow struct {
 	Name, Link, Rows, Staging string
 	Columns                   int
@@ -41,16 +39,18 @@ type column struct {
 	Nullable   bool
 }
 
-func (p *pages) datasets(ctx context.Context, _ *http.Request) (shown, error) {
+func (p *pages) datasets(ctx context.Context, r *http.Request) (shown, error) {
 	all, err := p.Read.Datasets(ctx)
 	if err != nil {
 		return shown{}, err
 	}
-	var body datasetsBody
+	var rows []listRow
 	for _, one := range all {
-		body.Datasets = append(body.Datasets, rowOfDataset(one))
+		d := rowOfDataset(one)
+		rows = append(rows, listRow{d.Name, d.Link, d.Failure, []cell{{Text: d.Rows, Number: true}, {Text: strconv.Itoa(d.Columns), Number: true}, {Text: d.Staging}}})
 	}
-	return shown{Title: "Datasets", Section: "datasets", Body: body}, nil
+	head := []heading{{Text: "Dataset"}, {Text: "Rows", Number: true}, {Text: "Columns", Number: true}, {Text: "Staging entries"}}
+	return shown{Title: "Datasets", Section: "datasets", Body: newList("Datasets", "dataset", head, rows, r.URL)}, nil
 }
 
 func rowOfDataset(of client.Dataset) datasetRow {

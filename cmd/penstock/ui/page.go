@@ -2,6 +2,7 @@ package ui
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"embed"
@@ -35,7 +36,7 @@ var icon []byte
 type templates map[string]*template.Template
 
 func parseTemplates() (templates, error) {
-	out := templates{}
+	out, lists := templates{}, map[string]string{"datasets": "list", "tables": "list"}
 	shared := template.New("").Funcs(template.FuncMap{"text": text, "lines": lines, "size": fault.Size, "count": svg.Count})
 	for _, name := range []string{
 		"streams", "memory", "datasets", "dataset", "tables", "table", "backfills", "backfill", "verify",
@@ -43,7 +44,7 @@ func parseTemplates() (templates, error) {
 	} {
 		one, err := shared.Clone()
 		if err == nil {
-			one, err = one.ParseFS(markup, "templates/layout.html", "templates/steps.html", "templates/covered.html", "templates/"+name+".html", "templates/acts.html")
+			one, err = one.ParseFS(markup, "templates/layout.html", "templates/steps.html", "templates/covered.html", "templates/"+cmp.Or(lists[name], name)+".html", "templates/acts.html")
 		}
 		if err != nil {
 			return nil, fault.New(fault.Internal, "parse the template of page %s: %w", name, err)
@@ -104,6 +105,11 @@ func (p *pages) pageWithin(most time.Duration, name string, of view) http.Handle
 		}
 		p.write(w, r, name, http.StatusOK, what)
 	}
+}
+
+// none is the view of addresses that no page has.
+func none(context.Context, *http.Request) (shown, error) {
+	return shown{}, fault.New(fault.NotFound, "there is no page at this address").WithRemedy("choose one above")
 }
 
 // fail answers with why a page cannot be shown.

@@ -17,15 +17,13 @@ import (
 	"github.com/penstock/penstock/internal/svg"
 )
 
-// maxStreams is the maximum number of streams in the table of a page. The curves include all streams.
-const maxStreams = 1000
-
 // streamsBody is the page of streams.
 type streamsBody struct {
 	Replicas []replicaCard
 	Find     string // the text that a stream's job, subject, dataset or replica contains; "": all streams
 	Streams  []streamRow
-	More     int  // streams that are not listed
+	Listed   listing
+	Orders   []choice
 	Own      bool // a replica shows only the viewer's own streams
 	Several  bool // there are several replicas
 	Subjects bool // streams have subjects
@@ -68,28 +66,30 @@ func (p *pages) streams(ctx context.Context, r *http.Request) (shown, error) {
 	}
 	body := streamsBody{Find: r.URL.Query().Get("find"), Several: len(all) > 1}
 	counts := map[string][]int64{}
+	var found []foundStream
 	for _, one := range all {
 		body.Replicas = append(body.Replicas, one.card())
 		body.Own = body.Own || one.Failure == "" && !one.All
 		for _, s := range one.Streams {
 			counts[s.ID] = append([]int64{s.OpenMS, s.Rows, s.Bytes + s.Mapped}, waited(s.Waited)...)
-			if !found(body.Find, one.Name, s) {
-				continue
+			if selected(body.Find, one.Name, s) {
+				found = append(found, foundStream{one.Name, s})
+				body.Subjects = body.Subjects || s.Subject != ""
 			}
-			if len(body.Streams) == maxStreams {
-				body.More++
-				continue
-			}
-			body.Subjects = body.Subjects || s.Subject != ""
-			body.Streams = append(body.Streams, rowOf(one.Name, s))
 		}
+	}
+	by := r.URL.Query().Get("order")
+	order(found, by)
+	body.Listed, body.Orders = newListing(len(found), "streams", r.URL), choices(by)
+	for _, one := range found[body.Listed.From:body.Listed.To] {
+		body.Streams = append(body.Streams, rowOf(one.replica, one.StreamStatus))
 	}
 	body.Counts = string(jsontext.Of(counts))
 	return shown{Title: "Streams", Section: "streams", Every: refresh, Body: body}, nil
 }
 
-// found reports whether a stream belongs to a search.
-func found(find, replica string, s flight.StreamStatus) bool {
+// selected reports whether a stream belongs to a search.
+func selected(find, replica string, s flight.StreamStatus) bool {
 	return find == "" || slices.ContainsFunc([]string{replica, s.Subject, s.Job, s.Dataset, s.Plan}, func(text string) bool {
 		return strings.Contains(strings.ToLower(text), strings.ToLower(find))
 	})
@@ -105,16 +105,8 @@ func rowOf(replica string, s flight.StreamStatus) streamRow {
 	} else {
 		out.Link = "/datasets/" + pathOf(s.Dataset)
 	}
-	part, whole := s.Step, s.Steps
-	if whole < 0 {
-		part, whole = s.Rows, s.RowsTotal
-	}
 	out.DoneText = unknown
-	if whole >= 0 {
-		done := 1.0
-		if whole > 0 {
-			done = min(1, float64(part)/float64(whole))
-		}
+	if done := doneOf(s); done >= 0 {
 		out.DoneText = strconv.Itoa(int(100*done)) + " %" //nolint:mnd // percent
 		out.Done = inline(svg.Gauge{Title: "done", To: 1, Value: done}.Draw())
 	}

@@ -17,17 +17,11 @@ import (
 // maxSnapshots is the number of snapshots on the page of a table.
 const maxSnapshots = 100
 
-// tablesBody is the list of tables.
-type tablesBody struct{ Tables []tableRow }
-
-// tableRow is a table of a list.
+// tableRow describes a table.
 type tableRow struct {
 	Name, Link, Rows, Deletes, Bytes, Files, Time, Partitions, Failure string
 	Datasets                                                           []named
 }
-
-// named is a link.
-type named struct{ Name, Link string }
 
 // tableBody is the page of a table.
 type tableBody struct {
@@ -54,11 +48,20 @@ func (p *pages) tables(ctx context.Context, r *http.Request) (shown, error) {
 	if err != nil {
 		return shown{}, err
 	}
-	var body tablesBody
+	var rows []listRow
 	for _, one := range found {
-		body.Tables = append(body.Tables, rowOfTable(one))
+		t := rowOfTable(one)
+		if t.Deletes != "" {
+			t.Rows += ", " + t.Deletes + " deletes"
+		}
+		rows = append(rows, listRow{t.Name, t.Link, t.Failure, []cell{
+			{Text: t.Rows, Number: true}, {Text: t.Bytes, Number: true}, {Text: t.Files, Number: true}, {Text: t.Time}, {Text: t.Partitions}, {Links: t.Datasets},
+		}})
 	}
-	return shown{Title: "Tables", Section: "tables", Body: body}, nil
+	head := []heading{
+		{Text: "Table"}, {Text: "Rows", Number: true}, {Text: "Bytes", Number: true}, {Text: "Files", Number: true}, {Text: "Last snapshot"}, {Text: "Partitions"}, {Text: "Datasets"},
+	}
+	return shown{Title: "Tables", Section: "tables", Body: newList("Tables", "table", head, rows, r.URL)}, nil
 }
 
 // tableNamed describes one table.

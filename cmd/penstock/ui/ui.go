@@ -73,6 +73,7 @@ func New(options Options) (http.Handler, error) {
 		mux.HandleFunc("GET /assets/"+name, one.serve)
 	}
 	mux.HandleFunc("GET /{$}", p.page("streams", p.streams))
+	mux.HandleFunc("/", p.page("failure", none))
 	mux.HandleFunc("GET /memory", p.page("memory", p.memory))
 	mux.HandleFunc("GET /datasets", p.page("datasets", p.datasets))
 	mux.HandleFunc("GET /datasets/{name}", p.page("dataset", p.dataset))

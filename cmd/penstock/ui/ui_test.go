@@ -34,6 +34,7 @@ type server struct {
 	failure error
 	hangs   bool // until the context ends
 	calls   []metadata.MD
+	more    int  // datasets
 	waits   bool // a second, before statistics are complete
 	// measured are the measurements that were asked for.
 	measured []decode.StatsCommand
@@ -61,10 +62,14 @@ func (s *server) CacheList(ctx context.Context) (flight.CacheList, error) {
 
 func (s *server) Datasets(ctx context.Context) ([]client.Dataset, error) {
 	schema := arrow.NewSchema([]arrow.Field{{Name: hostile, Type: arrow.PrimitiveTypes.Int64}}, nil)
-	return []client.Dataset{
+	var more []client.Dataset
+	for i := range s.more {
+		more = append(more, client.Dataset{Name: "more-" + strconv.Itoa(i), Schema: schema})
+	}
+	return append(more, []client.Dataset{
 		{Name: "homefeed", Rows: 1234567, Schema: schema, Staging: []string{hostile}},
 		{Name: "broken", Rows: -1, Err: fault.New(fault.NotFound, "table %s is gone", hostile).WithRemedy("look for it")},
-	}, s.called(ctx)
+	}...), s.called(ctx)
 }
 
 func (s *server) Explain(ctx context.Context, query []byte, splits bool) (string, error) {

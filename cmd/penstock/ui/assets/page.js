@@ -117,14 +117,20 @@ function say(text) {
 	if (state.textContent !== text) state.textContent = text;
 }
 
-// replaceParts replaces the parts that change by those of an answer. Elements with the focus keep it, since they are not replaced.
+// replaceParts replaces the parts that change by those of an answer. A link that has the focus keeps it.
 function replaceParts(answer) {
+	const link = document.activeElement?.closest("[data-live] a[href]");
+	const row = link?.closest("tr[data-stream]")?.dataset.stream;
 	for (const part of document.querySelectorAll("[data-live]")) {
 		const other = answer.querySelector(`[data-live="${CSS.escape(part.dataset.live)}"]`);
 		if (!other || part.outerHTML === other.outerHTML) continue;
 		for (const name of part.getAttributeNames()) if (!other.hasAttribute(name)) part.removeAttribute(name);
 		for (const name of other.getAttributeNames()) part.setAttribute(name, other.getAttribute(name));
 		part.replaceChildren(...other.childNodes);
+	}
+	if (link && !link.isConnected) {
+		const place = row ? `tr[data-stream="${CSS.escape(row)}"] ` : "[data-live] ";
+		document.querySelector(`${place}a[href="${CSS.escape(link.getAttribute("href"))}"]`)?.focus({ preventScroll: true });
 	}
 }
 
