@@ -117,11 +117,19 @@ func (p *pages) form(name string, make change) http.HandlerFunc {
 		defer cancel()
 		next, err := make(ctx, r.PathValue("name"), fields)
 		if err != nil {
-			p.fail(w, r, name, err)
+			e := failureOf(err)
+			body := failedChange{e, e.status >= http.StatusInternalServerError}
+			p.write(w, r, "failed", e.status, shown{Title: "Error", Section: sectionOf(name), Body: body})
 			return
 		}
 		http.Redirect(w, r, next, http.StatusSeeOther)
 	}
+}
+
+// failedChange is why a change has failed. It is uncertain whether it was made if the server or the connection has failed.
+type failedChange struct {
+	failure
+	Uncertain bool
 }
 
 // allow lets a request take longer than other requests, for which the server has limits.

@@ -269,7 +269,15 @@ func TestPublishWhatThePageShowed(t *testing.T) {
 	body, err := io.ReadAll(answer.Body)
 	require.NoError(t, err)
 	require.Contains(t, string(body), "look again")
+	require.Contains(t, string(body), "Nothing was changed")
 	require.Len(t, of.made, 1)
+	of.refused = fault.New(fault.Unavailable, "the connection was lost")
+	answer = send(pages, action, fields, asItIs)
+	require.Equal(t, http.StatusBadGateway, answer.StatusCode)
+	body, err = io.ReadAll(answer.Body)
+	require.NoError(t, err)
+	require.Contains(t, string(body), "It is not known whether the change was made")
+	of.refused = nil
 	_, result = get(t, pages, next+"&to=5")
 	require.Contains(t, result, "is at snapshot 4.", "the first value counts")
 	for _, bad := range []string{"?from=1", "?from=1&to=x", "?from=-1&to=2", ""} {

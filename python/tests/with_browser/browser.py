@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
+import os
+import signal
 import socket
 import subprocess
 import time
@@ -14,6 +17,16 @@ from typing import Any, Self
 
 START_TIME = 60.0  # seconds
 CALL_TIME = 60.0
+
+
+def _descendants(pid: int) -> list[int]:
+    """The processes that a process has started, and those that these have started."""
+    found: list[int] = []
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            for child in (task / "children").read_text().split():
+                found += [*_descendants(int(child)), int(child)]
+    return found
 
 
 class Browser:
@@ -73,6 +86,14 @@ class Browser:
         finally:
             self._process.terminate()
             self._process.wait(CALL_TIME)
+
+    def kill(self) -> None:
+        """Kills the browser and all of its processes, as a crash does."""
+        for pid in [*_descendants(self._process.pid), self._process.pid]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self._process.wait(CALL_TIME)
+        self._session = ""
 
     def open(self, url: str) -> None:
         """Opens a page, and returns when it is loaded."""
