@@ -107,11 +107,6 @@ func (p *pages) pageWithin(most time.Duration, name string, of view) http.Handle
 	}
 }
 
-// none is the view of addresses that no page has.
-func none(context.Context, *http.Request) (shown, error) {
-	return shown{}, fault.New(fault.NotFound, "there is no page at this address").WithRemedy("choose one above")
-}
-
 // fail answers with why a page cannot be shown.
 func (p *pages) fail(w http.ResponseWriter, r *http.Request, page string, err error) {
 	e := failureOf(err)

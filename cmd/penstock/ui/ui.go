@@ -9,6 +9,7 @@ import (
 
 	"github.com/penstock/penstock/cmd/penstock/client"
 	"github.com/penstock/penstock/flight"
+	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog/history"
 	"github.com/penstock/penstock/loader/dataset/decode"
 )
@@ -73,7 +74,6 @@ func New(options Options) (http.Handler, error) {
 		mux.HandleFunc("GET /assets/"+name, one.serve)
 	}
 	mux.HandleFunc("GET /{$}", p.page("streams", p.streams))
-	mux.HandleFunc("/", p.page("failure", none))
 	mux.HandleFunc("GET /memory", p.page("memory", p.memory))
 	mux.HandleFunc("GET /datasets", p.page("datasets", p.datasets))
 	mux.HandleFunc("GET /datasets/{name}", p.page("dataset", p.dataset))
@@ -87,7 +87,7 @@ func New(options Options) (http.Handler, error) {
 	if p.Change != nil {
 		p.changes(mux)
 	}
-	return headers(mux), nil
+	return headers(p.known(mux)), nil
 }
 
 // changes adds the pages that change tables.
@@ -104,6 +104,21 @@ func (p *pages) changes(mux *http.ServeMux) {
 	}
 	mux.HandleFunc("GET /demote/{name}", p.page("demote", p.demoting))
 	mux.HandleFunc("POST /demote/{name}", p.form("demote", p.demote))
+}
+
+// known returns a handler that answers with a page if no method has one at the address of a request.
+func (p *pages) known(mux *http.ServeMux) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for _, method := range []string{r.Method, http.MethodGet, http.MethodPost} {
+			other := *r
+			other.Method = method
+			if _, pattern := mux.Handler(&other); pattern != "" {
+				mux.ServeHTTP(w, r)
+				return
+			}
+		}
+		p.fail(w, r, "failure", fault.New(fault.NotFound, "there is no page at this address").WithRemedy("choose one above"))
+	})
 }
 
 // policy allows the scripts, styles and requests of these pages alone.
