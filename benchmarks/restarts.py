@@ -94,6 +94,7 @@ def _readers(given: argparse.Namespace) -> list[subprocess.Popen[str]]:
         shards = [str(i) for i in range(given.streams) if i % _READERS == number]
         command = [sys.executable, str(ROOT / "benchmarks" / "restarts_reader.py"), *shards]
         command += ["--of", str(given.streams), "--rows", str(given.rows), "--pause", str(given.pause)]
+        command += ["--lookahead", str(given.lookahead)]
         pipe = subprocess.PIPE
         found.append(subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe, text=True))
     return found
@@ -201,6 +202,13 @@ def main() -> int:
     parser.add_argument("--pause", type=float, default=20.0, metavar="MS", help="the time of a training step")
     parser.add_argument(
         "--settle", type=float, default=1.0, metavar="S", help="the time between two restarts"
+    )
+    parser.add_argument(
+        "--lookahead",
+        type=int,
+        default=1 << 16,
+        metavar="BYTES",
+        help="what a transport holds of a stream, by default about two batches; 0: as much as it likes",
     )
     binary = Path(os.environ.get("PENSTOCK_BIN", ROOT / "bin" / "penstock"))
     parser.add_argument("--new", type=Path, default=binary, help="the program")

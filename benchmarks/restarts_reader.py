@@ -20,7 +20,6 @@ import pyarrow as pa
 import penstock
 
 _COLUMNS = ["request_id", "item_id", "label", "f0", "i4", "u0", "history"]
-_LOOKAHEAD = 1 << 16  # bytes, about two batches: otherwise gRPC holds a whole epoch
 _KEPT = 0.03  # seconds; shorter waits are not kept
 _RECONNECT = 60
 
@@ -79,7 +78,7 @@ def _read(found: Found, addresses: list[str], given: argparse.Namespace, stop: t
     at = found.shard % len(addresses)
     try:
         with penstock.connect(
-            [*addresses[at:], *addresses[:at]], reconnect=_RECONNECT, lookahead=_LOOKAHEAD
+            [*addresses[at:], *addresses[:at]], reconnect=_RECONNECT, lookahead=given.lookahead or None
         ) as client:
             stream = _stream(client, given, found.shard)
             while not stop.is_set():
@@ -126,6 +125,7 @@ def main() -> None:
     parser.add_argument("--of", type=int, required=True)
     parser.add_argument("--rows", type=int, required=True)
     parser.add_argument("--pause", type=float, required=True)
+    parser.add_argument("--lookahead", type=int, required=True)
     given = parser.parse_args()
     warnings = _Warnings()
     logging.getLogger("penstock").addHandler(warnings)

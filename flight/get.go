@@ -3,6 +3,7 @@ package flight
 import (
 	"cmp"
 	"context"
+	"errors"
 
 	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
 
@@ -26,6 +27,9 @@ func (s *service) DoGet(sealed *arrowflight.Ticket, stream arrowflight.FlightSer
 		return access.NotAudited(err)
 	}
 	c := call.Of(stream.Context())
+	if name, follows := followOf(sealed.GetTicket()); follows {
+		return s.follow(c, name, stream)
+	}
 	content, rights, err := s.openTicket(c, sealed.GetTicket())
 	if err != nil {
 		return err
@@ -42,6 +46,8 @@ func (s *service) DoGet(sealed *arrowflight.Ticket, stream arrowflight.FlightSer
 	session := s.claimSession(stream) // before it waits for a slot, since unclaimed sessions end
 	ctx, running := s.running.begin(ctx, c, content, rights.Query, wayOf(ctx, session))
 	defer s.running.end(running)
+	moves, unfollow := false, s.followers.enter(c, stream, running)
+	defer func() { unfollow(moves) }()
 	defer func() { running.steps.End(failed) }()
 	mix, err := admission.MixOf(ctx)
 	if err != nil {
@@ -57,7 +63,9 @@ func (s *service) DoGet(sealed *arrowflight.Ticket, stream arrowflight.FlightSer
 	running.planned(p)
 	sender := s.begin(ctx, c, p, running)
 	sender.slot, sender.session, sender.mayMove = slot, session, mayMove(ctx)
-	return s.guard.Disclosed(ctx, rights, sender.run(ctx, stream, p, failure.EndsByServer(end), leave))
+	err = sender.run(ctx, stream, p, failure.EndsByServer(end), leave)
+	moves = sender.hasMoved
+	return s.guard.Disclosed(ctx, rights, err)
 }
 
 // queryBytes returns the bytes that a stream reserves for its query. The stream holds them from
@@ -108,18 +116,30 @@ func (s *Server) replan(ctx context.Context, may access.Grant, c ticket.Content)
 
 // replanAt is replan for a stream that has a slot.
 func (s *Server) replanAt(ctx context.Context, at *admission.Slot, may access.Grant, c ticket.Content) (p planned, err error) {
-	err = at.Within(ctx, func() error {
+	err = s.beginAt(ctx, at, func() error {
 		p, err = s.replan(ctx, may, c)
 		return err
-	}, nil)
+	})
 	return p, err
 }
 
 // openAt opens the stream of a planned query with a slot. The caller releases it.
 func (s *Server) openAt(ctx context.Context, at *admission.Slot, p planned) (source loader.Stream, err error) {
-	err = at.Within(ctx, func() error {
+	err = s.beginAt(ctx, at, func() error {
 		source, err = s.options.Loader.Open(ctx, p.Planned, loader.StreamOptions{Counts: p.counts, Part: p.part, Peer: at.Claim.Client})
 		return err
-	}, nil)
+	})
 	return source, err
+}
+
+// beginAt does a part of a stream's beginning with a slot. A client that understands moved goes to another server if the stream waits
+// while this one shuts down.
+func (s *Server) beginAt(ctx context.Context, at *admission.Slot, do func() error) error {
+	waiting, leave := s.waiting(ctx, mayMove(ctx))
+	defer leave()
+	err := withinUntil(ctx, waiting, at, do, nil)
+	if errors.Is(err, errStops) {
+		return shuttingDown()
+	}
+	return err
 }

@@ -3,10 +3,13 @@ package flight
 import (
 	"context"
 	"encoding/json"
+	"errors"
 
 	"google.golang.org/grpc/metadata"
 
+	"github.com/penstock/penstock/flight/admission"
 	"github.com/penstock/penstock/flight/frames"
+	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/jsontext"
 )
@@ -33,11 +36,23 @@ func mayMove(ctx context.Context) bool {
 	return len(values) == 1 && values[0] == movesForm
 }
 
-// moves reports whether the stream ends now, because the server shuts down.
-func (o *streamSender) moves() bool { return o.mayMove && o.isDraining() }
+// moves reports whether the stream ends now, because the server shuts down. Otherwise, the stream reads another batch.
+func (o *streamSender) moves() bool {
+	o.running.ending.read()
+	return o.mayMove && o.isDraining()
+}
+
+// ends notes that the stream ends after this many batches, and at its cursor, if the server shuts down now.
+func (o *streamSender) ends(batches int64) {
+	o.running.ending.ends(batches, o.cursor)
+	if tell := o.running.ending.tell; tell != nil && o.isDraining() {
+		tell()
+	}
+}
 
 // move sends the last message of a stream that continues on another server.
 func (o *streamSender) move() error {
+	o.ends(o.batches)
 	end := moved{Batches: o.batches}
 	if o.batches > 0 {
 		end.Cursor = o.cursor.Text(&o.planText)
@@ -47,6 +62,39 @@ func (o *streamSender) move() error {
 	return o.write(frames.NewFrame(jsontext.Of(struct {
 		Moved moved `json:"moved"`
 	}{end})))
+}
+
+// errStops is the end of a stream's wait for a slot or for memory: the server shuts down, and the stream can go on elsewhere.
+var errStops = errors.New("the stream goes on elsewhere")
+
+// waiting returns the context of a stream's waits for a slot. If the stream may move, it also ends when the server shuts down. leave
+// frees it.
+func (s *Server) waiting(ctx context.Context, mayMove bool) (waiting context.Context, leave func()) {
+	if !mayMove {
+		return ctx, func() {}
+	}
+	return s.untilDrain(ctx)
+}
+
+// withinUntil is admission.Slot.Within for a stream whose waits end with the context waiting. It returns errStops if the stream
+// would wait longer: for a slot, or, after a step that lacked memory and was undone, for other streams.
+func withinUntil(ctx, waiting context.Context, at *admission.Slot, do func() error, undo func() bool) error {
+	tried := false
+	undone := func() bool {
+		tried = undo != nil && !undo()
+		return !tried
+	}
+	err := at.Within(waiting, func() error {
+		tried = true
+		return do()
+	}, undone)
+	if err == nil || ctx.Err() != nil || waiting.Err() == nil {
+		return err
+	}
+	if !tried || budget.Crowded(err) && undone() {
+		return errStops
+	}
+	return err
 }
 
 // shuttingDown is the failure of calls that a server refuses because it shuts down.

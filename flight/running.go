@@ -32,6 +32,7 @@ type runningStream struct {
 	waits   *waits.Waits
 	counted StreamTimes  // the times that are in runningStreams.times; guarded by its mutex
 	steps   *trace.Steps // nil: no step is traced
+	ending  ending
 
 	extent atomic.Pointer[streamExtent] // nil until the stream is planned
 	sent   streamCounts

@@ -2,6 +2,7 @@ package flight
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"maps"
 	"math"
@@ -177,7 +178,12 @@ func (o *streamSender) ended(ctx context.Context, label string, err error) {
 func (o *streamSender) all(ctx context.Context) error {
 	source := o.stream
 	setBack := func() bool { return o.setBack(ctx) }
-	if err := o.slot.Within(ctx, source.Begin, setBack); err != nil {
+	waiting, leave := o.waiting(ctx, o.mayMove)
+	defer leave()
+	if err := withinUntil(ctx, waiting, o.slot, source.Begin, setBack); err != nil {
+		if errors.Is(err, errStops) {
+			return shuttingDown()
+		}
 		return err
 	}
 	encoder := frames.NewEncoder(source.Schema())
@@ -197,10 +203,13 @@ func (o *streamSender) all(ctx context.Context) error {
 			return o.move()
 		}
 		more := false
-		err := o.slot.Within(ctx, func() error {
+		err := withinUntil(ctx, waiting, o.slot, func() error {
 			more = source.Next()
 			return source.Err()
 		}, setBack)
+		if errors.Is(err, errStops) {
+			return o.move()
+		}
 		if err != nil {
 			return err
 		}
@@ -208,6 +217,7 @@ func (o *streamSender) all(ctx context.Context) error {
 			break
 		}
 		o.cursor = source.Cursor()
+		o.ends(o.batches + 1)
 		if err := o.batch(ctx, encoder, source.RecordBatch(), source.BatchRows()); err != nil {
 			return err
 		}

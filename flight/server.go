@@ -175,6 +175,8 @@ type Server struct {
 	began   time.Time
 	running *runningStreams
 
+	followers followers
+
 	draining   <-chan struct{} // closed when Shutdown begins
 	drain      func()
 	untilDrain within // ends health watches when Shutdown begins
@@ -249,6 +251,7 @@ func New(options Options) *Server {
 		advertise: options.Advertise, budget: options.Budget, streams: s.Streams,
 	}
 	s.began, s.running = options.Clock(), newRunningStreams(options.Clock, options.Ticks, options.Trace)
+	s.followers.all = map[followKey]*following{}
 	s.inflight = frames.NewInflight(options.MaxTransit, options.Ticks)
 	s.answers = newAnswers(options.Budget, options.MaxTransit, options.Ticks)
 	s.callSlots = call.NewQueue(max(minCallSlots, callSlots*runtime.GOMAXPROCS(0)), options.PeerShare, options.Ticks, call.ManyPlans)

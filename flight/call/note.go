@@ -27,6 +27,7 @@ type Note struct {
 	name   string // of the action
 	served bool   // rows, or what is known of them, may have been sent
 	hidden bool   // the dataset exists, but not for this client
+	follow bool   // the call follows streams that have lines of their own
 }
 
 // Action notes the name of an action.
@@ -47,6 +48,11 @@ func (n *Note) Query(q dataset.Query) {
 // Hides notes that the dataset exists, but not for this client: the call is refused, although it ends as not found.
 func (n *Note) Hides() {
 	n.hidden = true
+}
+
+// Follows notes that the call tells how streams go on, which have lines of their own.
+func (n *Note) Follows() {
+	n.follow = true
 }
 
 // Ticket notes the contents of a ticket that the client may not use.
@@ -164,7 +170,7 @@ func (c *Call) Line(method, end string, took time.Duration) (audit.Line, bool) {
 	denied := n.hidden || c.Refusal != nil || end == fault.Unauthenticated.String() || end == fault.Forbidden.String()
 	switch {
 	case n.served:
-	case denied || method == "DoGet":
+	case denied || method == "DoGet" && !n.follow:
 		n.line.Event = audit.Refusal
 	default:
 		return audit.Line{}, false

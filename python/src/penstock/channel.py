@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.flight as flight
 
 from penstock import errors, grpc_threads, local, security
+from penstock.following import FOLLOW_HEADER, Follower
 from penstock.private import PrivateServer
 from penstock.version import __version__
 
@@ -158,6 +159,7 @@ class Call(flight.ClientMiddleware):
         self.version = ""  # the server's version
         self.refusal = ""  # why a receiver does not pass on the stream; "" if the server failed
         self.session = ""  # the id of the session that the server uses for the stream; "" if it uses none
+        self.follows = ""  # how the server says that the stream can be followed; "" if it cannot
 
     def received_headers(self, headers: Mapping[str, list[bytes | str]]) -> None:
         """Records the details, and the server's version. gRPC calls this for headers and for trailers."""
@@ -170,6 +172,9 @@ class Call(flight.ClientMiddleware):
         sessions = headers.get(local.HEADER)
         if sessions:
             self.session = _text(sessions[-1])
+        follows = headers.get(FOLLOW_HEADER)
+        if follows:
+            self.follows = _text(follows[-1])
         versions = headers.get(VERSION_HEADER)
         if versions:
             self.version = _text(versions[-1])
@@ -300,6 +305,7 @@ class Channel:
         self._last_call: Call | None = None  # the last call that was answered
         self._through: Channel | None = None  # the connection to a receiver that reads from this server
         self.answered = False  # whether the server has answered a call in this process
+        self.follower = Follower(self)
         with _process.lock:
             _process.channels.add(self)
 
@@ -496,6 +502,7 @@ class Channel:
         theirs = (self._client, *((lease.client, lease.reader, lease.writer) for lease in self._leases))
         self._client = None
         self._leases = set()
+        self.follower = Follower(self)
         return theirs
 
 
@@ -521,6 +528,8 @@ class _Process:
         self.connected = True
 
     def before_fork(self) -> None:
+        for channel in list(self.channels):
+            channel.follower.settle(_QUIET_LIMIT)
         with self.lock:
             running = self._still_running(_QUIET_SOON)
         if running:

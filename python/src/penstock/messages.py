@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+import weakref
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, TypeVar
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ import pyarrow.flight as flight
 
 from penstock import errors, receivers
 from penstock.channel import Call, Channel, Lease
+from penstock.following import Follower, Notice
 from penstock.indexed import expand, plain_schema
 from penstock.local import Session
 from penstock.rings import Block
@@ -39,12 +41,15 @@ class Messages:
         batches: batches returned so far.
         report: the server's report; None until received.
         moved: whether the stream has ended because its server was told to stop. The rest is read from another one.
+        ending: whether the server has said that it will end the stream, because it was told to stop.
     """
 
     # These are class attributes because __del__ also runs if __init__ was interrupted.
     _lease: Lease | None = None
     _session: Session | None = None
     _lost = False  # the session's server has stopped answering
+    _follower: Follower | None = None
+    _number = 0
 
     def __init__(
         self,
@@ -57,6 +62,7 @@ class Messages:
         tensor_plan: bytes | None = None,
         receiver: bool = False,
         headers: Iterable[tuple[str, str]] = (),
+        told: Callable[[Messages, Notice], None] | None = None,
     ) -> None:
         """Prepares to read.
 
@@ -70,8 +76,10 @@ class Messages:
             tensor_plan: the plan of the blocks to get through this socket or a receiver; None to get batches.
             receiver: whether to read through a receiver if the server makes no blocks for this process.
             headers: sent with the ticket.
+            told: called in another thread when the server knows where it ends the stream because it stops.
         """
         self._headers = tuple(headers)
+        self._told = told
         self.channel = channel
         self._ticket = ticket
         self._schema = schema
@@ -91,6 +99,7 @@ class Messages:
         self.batches = 0
         self.report: dict[str, Any] | None = None
         self.moved = False
+        self.ending = False
 
     def next(self) -> pa.RecordBatch | Block | None:
         """Returns the next batch; None after the report and the end of the stream, or if it has moved.
@@ -112,13 +121,7 @@ class Messages:
                 "the stream was opened before this process was forked",
                 remedy="open it in the process that reads it, and pass a cursor to resume",
             )
-        if not self.begun:
-            self._begin()
-            if self._is_of_another_server() and self._may_receive:
-                self.close()
-                self._lease = None
-                self._begin()
-            self.begun = True
+        self.open()
         block = self._next_block()
         if block is not None:
             self.way, self.why = "receiver" if self.receives else "ring", ""
@@ -126,11 +129,43 @@ class Messages:
         with self._call.translated(unclassified=errors.Corrupt):
             return self._next_message()
 
+    def open(self) -> None:
+        """Opens the stream, if it is not open yet. The server then reads the first batch."""
+        if self.begun:
+            return
+        self._begin()
+        if self._is_of_another_server() and self._may_receive:
+            self.close()
+            self._lease = None
+            self._begin()
+        self.begun = True
+        self._follow()
+
+    def _follow(self) -> None:
+        """Begins to follow the stream, if this is possible."""
+        if self._told is None or self._follower is None:
+            return
+        # The server's call must not keep a stream that was dropped.
+        this, told = weakref.ref(self), self._told
+
+        def tell(notice: Notice) -> None:
+            messages = this()
+            if messages is not None:
+                messages.ending = True
+                told(messages, notice)
+
+        self._follower.follow(self._number, self._call, tell)
+
     def _begin(self) -> None:
         """Opens the stream, and checks its schema."""
         through = self._connected()
         session = None if self._session is None else self._session.identity
-        self._lease, self._call = through.stream(flight.Ticket(self._ticket), session, self._headers)
+        headers = self._headers
+        if self._told is not None and self.channel.settings.moves:
+            self._follower = self.channel.follower
+            self._number, header = self._follower.number()
+            headers = (*headers, header)
+        self._lease, self._call = through.stream(flight.Ticket(self._ticket), session, headers)
         with self._call.translated(unclassified=errors.Corrupt):
             if not self._is_planned(self._reader().schema):
                 raise errors.Corrupt("the stream's schema differs from the planned one", remedy="read again")
@@ -201,6 +236,8 @@ class Messages:
 
     def close(self) -> None:
         """Closes the stream on both sides."""
+        if self._follower is not None:
+            self._follower.leave(self._number)
         if self._session is not None:
             self._session.stop()
             self._lost = self._session.lost

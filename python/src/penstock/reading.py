@@ -7,6 +7,7 @@ import json
 import logging
 import threading
 import time
+import weakref
 from typing import Any, Self
 
 import pyarrow as pa
@@ -16,13 +17,21 @@ from penstock.backoff import Backoff
 from penstock.bound import BoundQuery, PlannedQuery
 from penstock.channel import Channel
 from penstock.fields import Cursor
+from penstock.following import Notice
 from penstock.messages import Messages, Way
 from penstock.plan import Endpoint, Plan
 from penstock.rings import Block
 from penstock.servers import is_retryable
+from penstock.successor import Successor
 from penstock.traces import Traces
 
 _log = logging.getLogger("penstock")
+
+# The end of a part of the report.
+_STOPPED = "the server was told to stop"
+
+# Seconds that a stream that moves waits without a warning: the servers to which it moves may be restarting, too.
+_QUIET = 10.0
 
 
 class Reading:
@@ -65,9 +74,15 @@ class Reading:
         self._ticket: bytes | None = self._endpoint.ticket  # None if the rest must be planned again
         self._replanned = False
         self._messages: Messages | None = None
+        self._successor: Successor | None = None
         self._backoff = Backoff(bound.servers.settings.reconnect)
-        # After the stream moved, until its next batch: how many more failures are followed by another try at once.
+        # After the stream moved or was not opened, until its next batch: how many more failures are followed by another try
+        # at once.
         self._immediate: int | None = None
+        self._quiet_until = (
+            0.0  # by the monotonic clock: until then, a stream that moves waits without a warning
+        )
+        self._warned = False  # since the last batch
         self._closed = threading.Event()
         self._parts: list[dict[str, Any]] = []
         self._cursor: bytes | None = None
@@ -154,7 +169,7 @@ class Reading:
             raise errors.Invalid("the first rows of a split cannot be read alone", remedy="read a stream")
         if self._ended:
             return []
-        rest = self._rest()
+        rest = self._rest(self.cursor)
         left = rows if rest.limit is None else min(rows, rest.limit)
         if left == 0:
             return []
@@ -171,9 +186,9 @@ class Reading:
     def close(self) -> None:
         """Closes the stream on both sides. Safe to call from any thread."""
         self._closed.set()
-        messages = self._messages
-        if messages is not None:
-            messages.close()
+        for held in (self._messages, self._successor):
+            if held is not None:
+                held.close()
 
     def _next(self) -> pa.RecordBatch | Block | None:
         if self._ended:
@@ -189,14 +204,16 @@ class Reading:
             self._move(messages)
             return self._next()
         if self._backoff.tries:
-            self.resumed += 1
-            _log.warning(
+            self.resumed += self._warned
+            _log.log(
+                logging.WARNING if self._warned else logging.INFO,
                 "the stream of %s resumed after %.1f s, at row %d",
                 self._bound.name,
                 self._backoff.elapsed,
                 self.rows,
             )
             self._backoff.reset()
+        self._quiet_until, self._warned = 0.0, False
         if batch is None:
             self._check_complete()
             return None
@@ -223,29 +240,60 @@ class Reading:
         if ticket is None:
             if self._bound.limit is not None and self.rows >= self._bound.limit:
                 return False
-            found = self._replan()
-            left = self._rest_of(found)
+            found = self._replan(self.cursor)
+            left = self._rest_of(found, started=self._cursor is not None)
             if left is None:
                 return False
             channel, ticket, plan = found.channel, left.ticket, found.plan
-        wire = self._bound.form.get("wire", "plain")
-        self._messages = Messages(
-            channel,
-            ticket,
-            self._plan.schema,
-            wire=wire,
-            local_socket=plan.local_socket,
-            tensor_plan=self._tensor_plan,
-            receiver=self._receives and not self._skips_receiver,
-            headers=() if self.traces is None else ((traces.HEADER, self.traces.header),),
-        )
+        self._messages = self._messages_of(channel, ticket, plan)
         self._skips_receiver = False
         if self._closed.is_set():  # closed by another thread
             self._messages.close()
         return True
 
-    def _replan(self) -> PlannedQuery:
-        bound = self._rest()
+    def _messages_of(self, channel: Channel, ticket: bytes, plan: Plan) -> Messages:
+        this = weakref.ref(self)  # a stream that is dropped closes
+
+        def told(messages: Messages, notice: Notice) -> None:
+            reading = this()
+            if reading is not None:
+                reading._open_ahead(messages, notice)
+
+        return Messages(
+            channel,
+            ticket,
+            self._plan.schema,
+            wire=self._bound.form.get("wire", "plain"),
+            local_socket=plan.local_socket,
+            tensor_plan=self._tensor_plan,
+            receiver=self._receives and not self._skips_receiver,
+            headers=() if self.traces is None else ((traces.HEADER, self.traces.header),),
+            told=told,
+        )
+
+    def _open_ahead(self, messages: Messages, notice: Notice) -> None:
+        """Opens the rest of a stream that will move, in another thread, while its last batches are on their way."""
+        cursor = notice.get("cursor")
+        # With a limit, the number of rows before the cursor would be needed.
+        if messages is not self._messages or not isinstance(cursor, dict) or self._bound.limit is not None:
+            return
+
+        def opening() -> Messages | None:
+            self._bound.servers.leave(messages.channel, spread=True)
+            found = self._replan(cursor)
+            left = self._rest_of(found, started=True)
+            if left is None:
+                return None
+            opened = self._messages_of(found.channel, left.ticket, found.plan)
+            opened.open()
+            return opened
+
+        self._successor = Successor(cursor, opening)
+        if self._closed.is_set() or messages is not self._messages:  # the reader did not wait
+            self._successor.close()
+
+    def _replan(self, cursor: Cursor | None) -> PlannedQuery:
+        bound = self._rest(cursor)
         found = bound.plan()
         if found.plan.id == self._plan.id and not found.plan.schema.equals(self._plan.schema):
             # The dataset may have other columns now. The stream keeps its original columns.
@@ -272,15 +320,19 @@ class Reading:
             )
         return found
 
-    def _rest(self) -> BoundQuery:
-        """Returns the query for the remaining rows."""
-        cursor = self.cursor
+    def _rest(self, cursor: Cursor | None) -> BoundQuery:
+        """Returns the query for the rows after a position of this stream."""
         if cursor is None:
             return self._bound.restarted(self._plan, self._shard)
         return self._bound.rest(self._plan, cursor, self.rows)
 
-    def _rest_of(self, found: PlannedQuery) -> Endpoint | None:
-        """Returns the endpoint for the remaining rows; None if there are none."""
+    def _rest_of(self, found: PlannedQuery, *, started: bool) -> Endpoint | None:
+        """Returns the endpoint for the remaining rows; None if there are none.
+
+        Args:
+            found: the plan of the remaining rows.
+            started: whether rows come before them.
+        """
         ours = self._endpoint.splits
         if ours is None:
             if len(found.endpoints) != 1:
@@ -288,7 +340,7 @@ class Reading:
                     f"the server returned {len(found.endpoints)} endpoints for the rest of one shard"
                 )
             return found.endpoints[0]
-        if self._cursor is None:
+        if not started:
             same = [endpoint for endpoint in found.endpoints if endpoint.splits == ours]
             if len(same) != 1:
                 raise errors.Internal("the server does not list the splits that it listed before")
@@ -313,10 +365,16 @@ class Reading:
             raise errors.Unavailable(f"{messages.channel.location} is shutting down")
         self._immediate -= 1
         self._messages, self._ticket = None, None
-        self._keep_part(messages, "the server was told to stop")
+        self._keep_part(messages, _STOPPED)
         self.moved += 1
+        if messages.batches or not self._quiet_until:
+            self._quiet_until = time.monotonic() + _QUIET
         # At random: otherwise all streams of one server would go to the same one, and then to the next.
         self._leave(messages.channel, spread=True)
+        successor, self._successor = self._successor, None
+        self._messages = None if successor is None else successor.take(messages.cursor)
+        if self._messages is not None:
+            self._channel = self._messages.channel
         _log.debug(
             "the stream of %s moves to %s, at row %d", self._bound.name, self._channel.location, self.rows
         )
@@ -337,9 +395,13 @@ class Reading:
     def _prepare_retry(self, failure: errors.Error) -> bool:
         """Prepares a retry if it may help: waits, and switches to the next address. Reports whether to retry."""
         messages, self._messages = self._messages, None
+        successor, self._successor = self._successor, None
+        if successor is not None:
+            successor.close()
         channel = self._channel if messages is None else messages.channel
+        moves = messages is not None and messages.ending and isinstance(failure, errors.Unavailable)
         if messages is not None:
-            self._keep_part(messages, str(failure))
+            self._keep_part(messages, _STOPPED if moves else str(failure))
             messages.close()
         if isinstance(failure, errors.Unavailable) and not failure.remedy:
             failure.remedy = f"check that `penstock serve` listens at {channel.location}, and resume with the stream's cursor"
@@ -359,13 +421,34 @@ class Reading:
             return True
         if not is_retryable(failure):
             return False
-        if self._immediate and messages is not None:  # without messages, no address has answered
-            self._immediate -= 1
+        if messages is not None and self._retries_at_once(messages, moves=moves):
             self._leave(channel)
             _log.debug(
                 "the stream of %s moves on to %s: %s", self._bound.name, self._channel.location, failure
             )
             return True
+        return self._waits(channel, failure)
+
+    def _retries_at_once(self, messages: Messages, *, moves: bool) -> bool:
+        """Reports whether the rest is requested from another address without a delay after a connection has failed.
+
+        Args:
+            messages: of the connection.
+            moves: whether its server had said that it would end the stream.
+        """
+        if moves:
+            self.moved += 1
+            self._quiet_until = time.monotonic() + _QUIET
+        if self._immediate is None and (moves or not messages.begun):
+            # Like every call, one that opens a stream tries all addresses.
+            self._immediate = len(self._bound.servers)
+        if not self._immediate:
+            return False
+        self._immediate -= 1
+        return True
+
+    def _waits(self, channel: Channel, failure: errors.Error) -> bool:
+        """Waits before a retry from another address than that of the channel. Reports whether to retry."""
         if self._immediate is not None:
             self._immediate = 0
         wait = self._backoff.next(failure.retry_after)
@@ -375,7 +458,9 @@ class Reading:
             )
             return False
         self._leave(channel)
-        _log.warning(
+        self._warned = self._warned or time.monotonic() >= self._quiet_until
+        _log.log(
+            logging.WARNING if self._warned else logging.INFO,
             "the stream of %s broke after %d rows; retry %d in %.1f s, giving up in %.0f s: %s",
             self._bound.name,
             self.rows,

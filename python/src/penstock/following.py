@@ -1,0 +1,136 @@
+"""Learns where streams will move while batches before that point are still on their way.
+
+Without this, a stream learns that it moves when it has read everything that the transport holds, and the trainer then waits
+until another server has opened the rest.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import logging
+import os
+import secrets
+import threading
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.flight as flight
+
+from penstock import errors
+
+if TYPE_CHECKING:
+    from penstock.channel import Call, Channel, Lease
+
+_log = logging.getLogger("penstock")
+
+FOLLOW_HEADER = "penstock-follow"
+
+Notice = Mapping[str, Any]
+"""Where a stream moves: the number of batches before, and the cursor."""
+
+
+# Seconds after which streams are followed: those that end before need no call.
+_AFTER = 1.0
+
+
+class Follower:
+    """Follows the streams of one server with one call, which lasts as long as there are streams. Safe for threads."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._pid = os.getpid()
+        self._name = secrets.token_hex(16)
+        self._numbers = itertools.count()
+        # The garbage collector may call leave in a thread that holds the lock.
+        self._changed = threading.Condition(threading.RLock())
+        self._told: dict[int, Callable[[Notice], None]] = {}
+        self._lease: Lease | None = None
+        self._thread: threading.Thread | None = None  # None if no stream is followed
+
+    def number(self) -> tuple[int, tuple[str, str]]:
+        """Returns a number for a stream, and the header of the stream's call."""
+        number = next(self._numbers)
+        return number, (FOLLOW_HEADER, f"{self._name} {number}")
+
+    def follow(self, number: int, call: Call, told: Callable[[Notice], None]) -> None:
+        """Follows a stream until `leave`, if its server can be followed.
+
+        Args:
+            number: the stream's number.
+            call: the call of the stream, which has begun.
+            told: called once at most, in another thread, when the server stops.
+        """
+        if call.follows != f"{self._name} {number}":
+            return
+        with self._changed:
+            self._told[number] = told
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="penstock-follow", daemon=True)
+                self._thread.start()
+
+    def leave(self, number: int) -> None:
+        """Stops following a stream. Safe to call more than once."""
+        if self._pid != os.getpid():  # the thread that may hold the lock does not exist in a fork
+            return
+        with self._changed:
+            if self._told.pop(number, None) is None or self._told:
+                return
+            self._changed.notify_all()
+            lease = self._lease
+        if lease is not None:
+            lease.release()
+
+    def settle(self, limit: float) -> None:
+        """Waits until nothing runs, unless streams are followed.
+
+        Args:
+            limit: in seconds.
+        """
+        thread = self._thread
+        if thread is not None and not self._told and thread is not threading.current_thread():
+            thread.join(limit)
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                if self._changed.wait_for(lambda: not self._told, _AFTER):
+                    self._thread = None
+                    return
+                asked = set(self._told)
+            self._read()
+            with self._changed:
+                self._lease = None
+                # Streams that began later may not have been followed by this call.
+                if set(self._told) <= asked:
+                    self._thread = None
+                    return
+
+    def _read(self) -> None:
+        """Reads notices until the call ends. If it fails, streams learn that they move when they have read their batches."""
+        lease = None
+        try:
+            ticket = flight.Ticket(json.dumps({"follow": self._name}))
+            lease, call = self._channel.stream(ticket)
+            with self._changed:
+                self._lease, ended = lease, not self._told
+            reader = lease.reader
+            with call.translated():
+                while not ended and reader is not None:
+                    try:
+                        chunk = reader.read_chunk()
+                    except StopIteration:
+                        break
+                    if chunk.app_metadata is not None:
+                        self._tell(json.loads(chunk.app_metadata.to_pybytes())["moves"])
+        except (errors.Error, ValueError, KeyError, TypeError) as e:
+            _log.debug("%s does not tell where streams move: %s", self._channel.location, e)
+        finally:
+            if lease is not None:
+                lease.release()
+
+    def _tell(self, notice: Notice) -> None:
+        with self._changed:
+            told = self._told.get(notice["stream"])
+        if told is not None:
+            told(notice)
