@@ -51,7 +51,7 @@ class Run:
         self.began = time.monotonic()
         small = not self.left_out["disks and memory"]
         self.wire = None if self.left_out["packets"] else stack.enter_context(wire.Wire(given.seed))
-        near = wire.HERE if self.wire else "127.0.0.1"
+        near = self.wire.here if self.wire else "127.0.0.1"
         self.keys = Keys(folder / "keys", ["IP:127.0.0.1", f"IP:{near}"])
         self.lake = Lake(folder / "lake", given.gateway, self.keys, given.seed, stack)
         self.left_out["PostgreSQL"] = "" if self.lake.sql else "there is no initdb"

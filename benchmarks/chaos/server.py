@@ -18,16 +18,16 @@ from chaos.keys import AUDIENCE, ISSUER, Keys
 from chaos.relay import Relay
 
 MIB = 1 << 20
-MEMORY = 96 * MIB
+MEMORY = 64 * MIB
 BOUND = MEMORY * 5 // 4 + 256 * MIB  # of resident memory, as docs/memory.md has it
 _ROOM = 96 * MIB  # of a cgroup above the bound, for pages of files
-_SPOOL, _COLUMNS = 24 * MIB, 24 * MIB
+_SPOOL, _COLUMNS = 64 * MIB, 16 * MIB
 _START = 60.0
 _SETTINGS = {
-    "memory": "96MiB",
-    "spool-limit": "20MiB",
-    "cache-memory": "16MiB",
-    "cache-disk": "20MiB",
+    "memory": "64MiB",
+    "spool-limit": "56MiB",
+    "cache-memory": "8MiB",
+    "cache-disk": "12MiB",
     "storage-timeout": "10s",
     "drain": "3s",
     "ticket-lifetime": "1h",  # 24 h / 24

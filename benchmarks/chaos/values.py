@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-KEYS = 4_000
+KEYS = 60_000
 ROWS = {"home": 24_000, "other": 12_000, "sql": 12_000}  # of the training table of each dataset
-LENGTH = 24  # the lists of a key have 0 to 4 times as many values
+LENGTH = 64  # the lists of a key have 0 to 4 times as many values
 
 HISTORY = pa.schema({"key": pa.int64(), "history": pa.list_(pa.int64())})
 FIXED = pa.schema({"key": pa.int64(), "score": pa.float64()})

@@ -15,15 +15,15 @@ import time
 from types import TracebackType
 from typing import Self
 
-HERE, THERE = "10.177.1.1", "10.177.1.2"
 _TUNSETIFF, _TUN, _NO_HEADER = 0x400454CA, 0x1, 0x1000
 _PACKET = 1 << 16
 
 
 class Wire:
-    """Joins this namespace, whose address is HERE, and a new one, whose address is THERE.
+    """Joins this namespace and a new one.
 
     Attributes:
+        here: the address of this namespace on the wire.
         prefix: of a command that is to run in the other namespace.
         delay: seconds by which each packet is delayed, at most; packets overtake one another.
         loss: the share of the packets that are dropped.
@@ -33,6 +33,8 @@ class Wire:
 
     def __init__(self, seed: int) -> None:
         self._name = f"chaos{os.getpid()}"
+        network = f"10.177.{os.getpid() % 256}"  # other runs have others
+        self.here, self._there = f"{network}.1", f"{network}.2"
         self.prefix = ["ip", "netns", "exec", self._name]
         self.delay, self.loss, self.silent = 0.0, 0.0, False
         self.dropped = 0
@@ -45,8 +47,8 @@ class Wire:
         _ip("netns", "add", self._name)
         try:
             for name, address, peer, into in (
-                (f"ca{os.getpid()}", HERE, THERE, ""),
-                (f"cb{os.getpid()}", THERE, HERE, self._name),
+                (f"ca{os.getpid()}", self.here, self._there, ""),
+                (f"cb{os.getpid()}", self._there, self.here, self._name),
             ):
                 end = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
                 fcntl.ioctl(end, _TUNSETIFF, struct.pack("16sH22x", name.encode(), _TUN | _NO_HEADER))
