@@ -18,12 +18,14 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
 
 	"github.com/penstock/penstock/flight"
@@ -33,6 +35,11 @@ import (
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/plan/coverage"
 )
+
+// pingAfter is the time of silence during a call after which the server is pinged, and the time
+// after which the call fails if the server does not answer the ping. It is that of the Python
+// package.
+const pingAfter = 30 * time.Second
 
 // Client calls one server.
 type Client struct {
@@ -86,7 +93,9 @@ func Local(dial func(context.Context) (net.Conn, error), maxMessage int, end fun
 // bytes.
 func connect(target string, maxMessage int, options ...grpc.DialOption) (*Client, error) {
 	heard := &versions{}
-	options = append(slices.Concat(options, heard.options()), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)))
+	options = append(slices.Concat(options, heard.options()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: pingAfter, Timeout: pingAfter}))
 	c, err := arrowflight.NewClientWithMiddleware(target, nil, nil, options...)
 	if err != nil {
 		return nil, fault.New(fault.Internal, "make a client: %w", err)
