@@ -44,32 +44,42 @@ def gaps(steps: Steps) -> list[str]:
     return wrong
 
 
-def compare(job: Trainer, client: penstock.Client) -> tuple[list[str], dict[int, list[Any]], int]:
+def compare(job: Trainer) -> tuple[list[str], dict[int, list[Any]], int]:
     """Compares a trainer's log with an undisturbed read.
 
     Returns what is wrong, the row numbers of each whole epoch of that read, and the number of steps.
     """
     steps, wrong = logged(job.folder / "steps")
     wrong += gaps(steps)
-    if not steps:
-        return ["it made no step"], {}, 0
-    last = max(steps)
     rows: dict[int, list[Any]] = {}
-    for epoch, step, batch, _ in trainer.steps(client, job.given["query"], None):
-        if fault := values.wrong(batch):
-            wrong.append(f"undisturbed: epoch {epoch}, step {step} has a wrong {fault}")
-        rows.setdefault(epoch, []).append(batch["row"].to_numpy())
-        want = (batch.num_rows, trainer.digest(batch))
-        got = steps.pop((epoch, step), None)
-        if got != want and (epoch, step) <= last:
-            wrong.append(f"epoch {epoch}, step {step} has {got}, and {want} undisturbed")
-        if (epoch, step) >= last or len(wrong) > 5:
-            break
+    try:
+        wrong += _undisturbed(job, steps, rows)
+    except (penstock.Error, OSError) as e:
+        wrong.append(f"undisturbed: {type(e).__name__}: {e}")
+    whole = sum(len(parts) for parts in rows.values())
+    return [f"{job.name}: {text}" for text in wrong], rows, whole
+
+
+def _undisturbed(job: Trainer, steps: Steps, rows: dict[int, list[Any]]) -> list[str]:
+    """Reads the steps of a log again. Adds the row numbers of each whole epoch, and returns what is wrong."""
+    if not steps:
+        return ["it made no step"]
+    last, wrong = max(steps), []
+    with trainer.connect(job.given) as client:
+        for epoch, step, batch, _ in trainer.steps(client, job.given["query"], None):
+            if fault := values.wrong(batch):
+                wrong.append(f"undisturbed: epoch {epoch}, step {step} has a wrong {fault}")
+            rows.setdefault(epoch, []).append(batch["row"].to_numpy())
+            want = (batch.num_rows, trainer.digest(batch))
+            got = steps.pop((epoch, step), None)
+            if got != want and (epoch, step) <= last:
+                wrong.append(f"epoch {epoch}, step {step} has {got}, and {want} undisturbed")
+            if (epoch, step) >= last or len(wrong) > 5:
+                break
     if steps and not wrong:
         wrong.append(f"{len(steps)} steps are not in an undisturbed run, such as {min(steps)}")
     rows.pop(last[0], None)  # which has not ended
-    whole = sum(len(parts) for parts in rows.values())
-    return [f"{job.name}: {text}" for text in wrong], rows, whole
+    return wrong
 
 
 def together(dataset: str, ranks: list[dict[int, list[Any]]]) -> list[str]:
