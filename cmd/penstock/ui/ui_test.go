@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,7 +33,8 @@ const hostile = "</td><script>alert(1)</script>\"' onload=x \u202e\x1b[2J"
 type server struct {
 	status  flight.ServerStatus
 	failure error
-	hangs   bool // until the context ends
+	hangs   bool       // until the context ends
+	mu      sync.Mutex // pages call at the same time
 	calls   []metadata.MD
 	more    int  // datasets
 	waits   bool // a second, before statistics are complete
@@ -44,7 +46,9 @@ type server struct {
 
 func (s *server) called(ctx context.Context) error {
 	md, _ := metadata.FromOutgoingContext(ctx)
+	s.mu.Lock()
 	s.calls = append(s.calls, md)
+	s.mu.Unlock()
 	if s.hangs {
 		<-ctx.Done()
 		return ctx.Err()

@@ -107,7 +107,13 @@ def count(t: T) -> int:
 def confirm(t: T, page: str, over: str, rng: random.Random) -> int:
     """Sends the form of a page again and again, while the browser or the pages are killed. Returns the number of kills."""
     kills = 0
-    for victim in ("browser", "pages", "browser", "pages", None):
+    for victim, patience in (
+        ("browser", 0.0),
+        ("pages", 0.002),
+        ("browser", 0.01),
+        ("pages", 0.05),
+        (None, 0.0),
+    ):
         with Ui("--config", str(t.config)) as ui:
             browser = Browser(1280, 900).__enter__()
             try:
@@ -120,7 +126,7 @@ def confirm(t: T, page: str, over: str, rng: random.Random) -> int:
                     browser.wait(f"return location.pathname.startsWith({over!r})")
                     return kills
                 browser.run(f"setTimeout(() => {CONFIRM}, 0)")
-                time.sleep(rng.random() / 20)
+                time.sleep(rng.random() * patience)
                 kills += 1
                 if victim == "pages":
                     ui.kill()

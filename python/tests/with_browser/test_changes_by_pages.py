@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import random
 import re
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self
@@ -19,6 +21,9 @@ from server import BINARY, Server
 import penstock
 
 TABLE = "features.scores"
+# The fields of the form of a page, and how a script of the page sends them.
+FORM = "return JSON.stringify([...document.querySelectorAll('form[method=post] input')].map(i => [i.name, i.value]))"
+SEND = "fetch('/{1}', {{method: 'POST', body: new URLSearchParams({0})}}).then(a => a.status)"
 CONFIRM = "document.getElementById('confirm').click()"
 
 
@@ -72,6 +77,12 @@ class World:
         found = self.lake.catalog.load_table(TABLE).scan().to_arrow()["id"].to_pylist()
         self.lake.catalog.engine.dispose()
         return sorted(found)
+
+    def moves(self) -> list[int]:
+        """The snapshots at which main has been, in the order of time."""
+        history = self.lake.catalog.load_table(TABLE).history()
+        self.lake.catalog.engine.dispose()
+        return [entry.snapshot_id for entry in history]
 
     def main(self) -> int:
         table = self.lake.catalog.load_table(TABLE)
@@ -150,17 +161,9 @@ def test_two_tabs_and_others(served: tuple[World, Server, penstock.Client]) -> N
         browser.open(ui.link)
         page = f"{ui.base}/publish/{TABLE}?branch=next"
         browser.open(page)
-        form = browser.run(
-            "return [...document.querySelectorAll('form[method=post] input')].map(i => [i.name, i.value])"
-        )
-        send = (
-            "return fetch('/publish/"
-            + TABLE
-            + "', {method: 'POST', body: new URLSearchParams("
-            + repr(form)
-            + ")})"
-            ".then(a => [a.status, a.url])"
-        )
+        action = f"publish/{TABLE}"
+        send = SEND.format(browser.run(FORM), action).replace("a.status", "[a.status, a.url]")
+        send = f"return {send}"
         snapshots = len(client.log(TABLE))
         for _ in range(3):
             status, url = browser.run(send)
@@ -202,23 +205,43 @@ def test_pages_that_are_killed(served: tuple[World, Server, penstock.Client]) ->
         with Ui("--uri", f"grpc://{server.address}") as ui:
             browser.open(ui.link)
             browser.open(f"{ui.base}/publish/{TABLE}?branch=next")
-            form = browser.run(
-                "return [...document.querySelectorAll('form[method=post] input')].map(i => [i.name, i.value])"
-            )
+            send = "return " + SEND.format(browser.run(FORM), f"publish/{TABLE}")
             ui.kill()
         with Ui("--uri", f"grpc://{server.address}") as ui:
             browser.open(ui.link)
-            send = (
-                "return fetch('/publish/"
-                + TABLE
-                + "', {method: 'POST', body: new URLSearchParams("
-                + repr(form)
-                + ")})"
-                ".then(a => a.status)"
-            )
             assert browser.run(send) == 403
             assert world.main() == before
             browser.open(f"{ui.base}/publish/{TABLE}?branch=next")
             browser.run(CONFIRM)
             browser.wait("return location.pathname.startsWith('/moved/')")
     assert world.ids() == list(range(20))
+
+
+# spec: ui-22, stage-193
+@pytest.mark.timeout(600)
+def test_servers_that_are_killed(world: World) -> None:
+    """The server is killed while it publishes and undoes. The same form, sent again, makes the change once."""
+    rng = random.Random(3)
+    server = Server(world.config).__enter__()
+    try:
+        with penstock.connect(server.address) as client:
+            world.stage(client, 0, 10, key=["id"], buckets=4)
+            world.stage(client, 10, 20, branch="next")
+        address, moves = server.address, len(world.moves())
+        with Ui("--uri", f"grpc://{address}") as ui, Browser(1280, 900) as browser:
+            browser.open(ui.link)
+            for patience in (0.0, 0.004, 0.02):
+                for page, want in ((f"publish/{TABLE}?branch=next", range(20)), (f"undo/{TABLE}", range(10))):
+                    browser.open(f"{ui.base}/{page}")
+                    send = SEND.format(browser.run(FORM), page.split("?")[0])
+                    browser.run(f"window.sent = ({send}); return 1")
+                    time.sleep(rng.random() * patience)
+                    server.kill()
+                    server = Server(world.config, listen=address).__enter__()
+                    browser.run("return window.sent.catch(() => 0)")
+                    assert browser.run(f"return ({send})") == 200
+                    moves += 1
+                    assert world.ids() == list(want)
+                    assert len(world.moves()) == moves
+    finally:
+        server.kill()
