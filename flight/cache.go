@@ -29,6 +29,7 @@ type CacheAdmin interface {
 type CacheList struct {
 	Limit      int64         `json:"limit"` // bytes of decoded columns
 	Bytes      int64         `json:"bytes"` // of decoded columns
+	NoRoom     int64         `json:"-"`     // columns of row groups that found no room, or made room for others
 	Files      []CachedFile  `json:"files"` // with decoded columns, by table and file
 	BuildSides KeptSidesList `json:"build_sides"`
 	Disk       ColumnsOnDisk `json:"disk"`

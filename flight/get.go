@@ -13,6 +13,7 @@ import (
 	"github.com/penstock/penstock/flight/failure"
 	"github.com/penstock/penstock/flight/ticket"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/waits"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/plan"
 )
@@ -135,6 +136,7 @@ func (s *Server) openAt(ctx context.Context, at *admission.Slot, p planned) (sou
 // beginAt does a part of a stream's beginning with a slot. A client that understands moved goes to another server if the stream waits
 // while this one shuts down.
 func (s *Server) beginAt(ctx context.Context, at *admission.Slot, do func() error) error {
+	defer waits.Begin(ctx, waits.Plan)()
 	waiting, leave := s.waiting(ctx, mayMove(ctx))
 	defer leave()
 	err := withinUntil(ctx, waiting, at, do, nil)

@@ -30,8 +30,9 @@ type runningStream struct {
 	began   time.Time
 	entered time.Time // began, by the clock of ticks
 	waits   *waits.Waits
-	counted StreamTimes  // the times that are in runningStreams.times; guarded by its mutex
-	steps   *trace.Steps // nil: no step is traced
+	counted StreamTimes   // the times that are in runningStreams.times; guarded by its mutex
+	steps   *trace.Steps  // nil: no step is traced
+	others  time.Duration // what working returned when the stream began
 	ending  ending
 
 	extent atomic.Pointer[streamExtent] // nil until the stream is planned
@@ -74,10 +75,12 @@ func (r *runningStreams) begin(ctx context.Context, c *call.Call, of ticket.Cont
 		id: fmt.Sprintf("%016x", rand.Uint64()), client: c.Client(), subject: c.Caller.Subject, //nolint:gosec // it is not a secret
 		plan: of.Plan, query: query, way: way, began: r.clock(), entered: r.ticks(), waits: waits.New(r.ticks),
 	}
+	one.waits.Connected(c.Connection.Blocked)
 	for _, cursor := range query.Cursor {
 		one.sent.step.Store(cursor.Step)
 	}
 	ctx = one.trace(waits.With(ctx, one.waits), r.tracer, of)
+	one.others = r.working()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.all[one] = struct{}{}

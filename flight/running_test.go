@@ -132,14 +132,14 @@ func TestStatusListsStreamsAndTheirWaits(t *testing.T) {
 	require.Greater(t, two.Bytes, int64(1<<20))
 	var waited waits.Totals
 	waited[waits.Trainer], waited[waits.Storage] = 3*time.Second, 2*time.Second
-	require.Equal(t, map[string]StreamTimes{"homefeed": {Open: 5 * time.Second, Waited: waited, Starved: 2 * time.Second}}, s.server.StreamTimes())
+	require.Equal(t, map[string]StreamTimes{"homefeed": {Open: 5 * time.Second, Times: waited, Starved: 2 * time.Second}}, s.server.StreamTimes())
 
 	close(gate)
 	require.Equal(t, 5, bodies(t, slow))
 	require.Equal(t, 5, bodies(t, far))
 	<-s.ended
 	require.Empty(t, s.status(t.Context(), t).Streams)
-	require.Equal(t, map[string]StreamTimes{"homefeed": {Open: 5 * time.Second, Waited: waited}}, s.server.StreamTimes(), "streams that ended are counted once")
+	require.Equal(t, map[string]StreamTimes{"homefeed": {Open: 5 * time.Second, Times: waited}}, s.server.StreamTimes(), "streams that ended are counted once")
 }
 
 // TestStatusShowsWaitsForSlots has a stream wait for the only slot, before it is planned.

@@ -177,10 +177,14 @@ func (o *streamSender) ended(ctx context.Context, label string, err error) {
 // meanwhile. A goroutine in between was not faster.
 func (o *streamSender) all(ctx context.Context) error {
 	source := o.stream
+	work := o.running.waits
 	setBack := func() bool { return o.setBack(ctx) }
 	waiting, leave := o.waiting(ctx, o.mayMove)
 	defer leave()
-	if err := withinUntil(ctx, waiting, o.slot, source.Begin, setBack); err != nil {
+	end := work.Begin(waits.Join)
+	err := withinUntil(ctx, waiting, o.slot, source.Begin, setBack)
+	end()
+	if err != nil {
 		if errors.Is(err, errStops) {
 			return shuttingDown()
 		}
@@ -202,11 +206,12 @@ func (o *streamSender) all(ctx context.Context) error {
 		if o.moves() {
 			return o.move()
 		}
-		more := false
+		more, end := false, work.Begin(waits.Join)
 		err := withinUntil(ctx, waiting, o.slot, func() error {
 			more = source.Next()
 			return source.Err()
 		}, setBack)
+		end()
 		if errors.Is(err, errStops) {
 			return o.move()
 		}
@@ -218,7 +223,10 @@ func (o *streamSender) all(ctx context.Context) error {
 		}
 		o.cursor = source.Cursor()
 		o.ends(o.batches + 1)
-		if err := o.batch(ctx, encoder, source.RecordBatch(), source.BatchRows()); err != nil {
+		end = work.Begin(waits.Send)
+		err = o.batch(ctx, encoder, source.RecordBatch(), source.BatchRows())
+		end()
+		if err != nil {
 			return err
 		}
 	}

@@ -5,12 +5,13 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"runtime"
 	"time"
 
 	"github.com/penstock/penstock/flight/call"
+	"github.com/penstock/penstock/flight/slowness"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/jsontext"
-	"github.com/penstock/penstock/internal/waits"
 	"github.com/penstock/penstock/loader/policy"
 )
 
@@ -24,6 +25,7 @@ type ServerStatus struct {
 	// All reports that the caller may see the streams of all clients and the fields below;
 	// otherwise, it sees only its own streams.
 	All     bool           `json:"all"`
+	Cores   int            `json:"cores,omitempty"` // on which the server may run
 	Memory  *MemoryStatus  `json:"memory,omitempty"`
 	Slots   *SlotStatus    `json:"slots,omitempty"`
 	Plans   *PlanStatus    `json:"plans,omitempty"`
@@ -38,7 +40,9 @@ type MemoryStatus struct {
 	Used     int64 `json:"used"`
 	Idle     int64 `json:"idle"`      // of used: kept for later streams, and given up when memory is needed
 	InFlight int64 `json:"in_flight"` // of used: batches that clients have not taken
-	Peak     int64 `json:"peak"`      // of used
+	// InFlightLimit is the most that InFlight may be; 0: there is no limit.
+	InFlightLimit int64 `json:"in_flight_limit"`
+	Peak          int64 `json:"peak"` // of used
 }
 
 // SlotStatus describes the slots of streams.
@@ -66,6 +70,8 @@ type CacheStatus struct {
 	BuildSideBytes int64 `json:"build_side_bytes"`
 	DiskLimit      int64 `json:"disk_limit"` // bytes; 0: nothing is kept on disk
 	DiskBytes      int64 `json:"disk_bytes"`
+	// NoRoom is how many columns of row groups found no room, or made room for others.
+	NoRoom int64 `json:"no_room"`
 }
 
 // ConfigStatus is the result of the last reload of the configuration.
@@ -101,6 +107,13 @@ type StreamStatus struct {
 	// Waiting is what the stream waits for now; omitted if it does not wait.
 	Waiting string     `json:"waiting,omitempty"`
 	Waited  WaitedTime `json:"waited_ms"` // so far, by cause
+	Worked  WorkedTime `json:"worked_ms"` // so far, by kind of work
+	Reads   ReadCounts `json:"reads"`
+	// Beside is for how long the other streams of the server have worked since this one began, added up; omitted for callers who do not
+	// see them.
+	Beside int64 `json:"beside_ms,omitempty"`
+	// Limit is what the stream has spent most of its time on; omitted if that is not known yet.
+	Limit *slowness.Limit `json:"limit,omitempty"`
 }
 
 // ShardStatus is the shard of a stream.
@@ -113,10 +126,36 @@ type ShardStatus struct {
 // sum is at most the time for which the stream is open.
 type WaitedTime struct {
 	Trainer int64 `json:"trainer"` // the client has not taken the last batch
+	Network int64 `json:"network"` // the connection to the client takes no more bytes
 	Slot    int64 `json:"slot"`    // max_streams are open
 	Memory  int64 `json:"memory"`  // the budget has no room
 	Stream  int64 `json:"stream"`  // another stream reads what this one needs
+	Deletes int64 `json:"deletes"` // delete files are opened and read
 	Storage int64 `json:"storage"` // files are opened and read
+}
+
+// WorkedTime is how long a stream has worked while it waited for nothing, in milliseconds by kind of work.
+type WorkedTime struct {
+	Plan    int64 `json:"plan"`    // the query is planned, and the stream opened
+	Spill   int64 `json:"spill"`   // build sides are joined on local disk
+	Decode  int64 `json:"decode"`  // rows of files are decoded and filtered
+	Build   int64 `json:"build"`   // staging rows are indexed by key
+	Compute int64 `json:"compute"` // expressions are evaluated
+	Join    int64 `json:"join"`    // rows are joined and cut into batches
+	Send    int64 `json:"send"`    // batches are encoded and handed to the transport
+}
+
+// ReadCounts counts what was read from storage for a stream, also ahead. Requests run at the same time, so their times may add up
+// to more than the time of the stream.
+type ReadCounts struct {
+	Requests int64 `json:"requests"`
+	Failed   int64 `json:"failed"` // of requests: those that failed, also if they were repeated
+	Bytes    int64 `json:"bytes"`
+	Took     int64 `json:"took_ms"`    // to the last byte
+	First    int64 `json:"first_ms"`   // of took_ms: to the first byte; 0 if the store cannot tell
+	Delayed  int64 `json:"delayed_ms"` // between a request that failed and its repetition
+	Sought   int64 `json:"sought"`     // columns of row groups that were looked up in the cache
+	Found    int64 `json:"found"`      // of sought
 }
 
 // statusOf returns the status of a stream at a time.
@@ -134,13 +173,8 @@ func (one *runningStream) statusOf(now time.Time) StreamStatus {
 	if waiting {
 		out.Waiting = cause.String()
 	}
-	out.Waited = waitedTime(all)
+	out.Waited, out.Worked, out.Reads = waitedTime(all), workedTime(all), readCounts(one.waits.Reads())
 	return out
-}
-
-func waitedTime(all waits.Totals) WaitedTime {
-	ms := func(c waits.Cause) int64 { return all.Of(c).Milliseconds() }
-	return WaitedTime{Trainer: ms(waits.Trainer), Slot: ms(waits.Slot), Memory: ms(waits.Memory), Stream: ms(waits.Stream), Storage: ms(waits.Storage)}
 }
 
 // status lists the streams of the caller, or all streams if it has the right to see them.
@@ -153,11 +187,21 @@ func (s *service) status(_ context.Context, c *call.Call, body []byte) ([]byte, 
 		V: 1, Version: s.options.Version, UptimeMS: now.Sub(s.began).Milliseconds(), Streams: []StreamStatus{},
 		All: s.guard.Policy().May(c.Caller, policy.Status),
 	}
+	working := s.running.working()
 	for _, one := range s.running.list(func(one *runningStream) bool { return out.All || one.client == own }) {
-		out.Streams = append(out.Streams, one.statusOf(now))
+		status := one.statusOf(now)
+		status.Beside = one.beside(working).Milliseconds()
+		out.Streams = append(out.Streams, status)
 	}
-	if out.All {
-		s.describe(&out)
+	s.describe(&out)
+	for i := range out.Streams {
+		out.Streams[i].Limit = out.LimitOf(out.Streams[i])
+		if !out.All {
+			out.Streams[i].Beside = 0
+		}
+	}
+	if !out.All {
+		out.Cores, out.Memory, out.Slots, out.Plans, out.Cache, out.Config = 0, nil, nil, nil, nil, nil
 	}
 	return jsontext.Of(out), nil
 }
@@ -180,9 +224,10 @@ func checkStatusBody(body []byte) error {
 
 // describe adds the state of the memory, slots and caches of the server.
 func (s *Server) describe(out *ServerStatus) {
+	out.Cores = runtime.GOMAXPROCS(0)
 	b := s.options.Budget
 	_, inFlight := s.inflight.Counts()
-	out.Memory = &MemoryStatus{Limit: b.Limit(), Used: b.Used(), Idle: b.Idle(), InFlight: inFlight, Peak: b.Peak()}
+	out.Memory = &MemoryStatus{Limit: b.Limit(), Used: b.Used(), Idle: b.Idle(), InFlight: inFlight, InFlightLimit: s.inflight.Limit, Peak: b.Peak()}
 	slots := s.admission.Counts()
 	out.Slots = &SlotStatus{Limit: slots.Places, PerClient: slots.Share, Taken: slots.Taken, Kept: slots.Kept, Waiting: slots.Waiting}
 	plans, redeems := s.planSlots.Counts(), s.redeemSlots.Counts()
@@ -191,7 +236,7 @@ func (s *Server) describe(out *ServerStatus) {
 		list := s.options.Cache.List()
 		out.Cache = &CacheStatus{
 			Limit: list.Limit, Bytes: list.Bytes, Files: len(list.Files), BuildSides: list.BuildSides.Count, BuildSideBytes: list.BuildSides.Bytes,
-			DiskLimit: list.Disk.Limit, DiskBytes: list.Disk.Bytes,
+			DiskLimit: list.Disk.Limit, DiskBytes: list.Disk.Bytes, NoRoom: list.NoRoom,
 		}
 	}
 	if s.options.Config != nil {

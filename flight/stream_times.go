@@ -8,11 +8,11 @@ import (
 )
 
 // StreamTimes is how long the streams of a dataset have been open, including the time before they
-// had a slot, and how long they have waited. Both count streams that ended and streams that run,
+// had a slot, and how long they have waited and worked. Both count streams that ended and streams that run,
 // and only rise.
 type StreamTimes struct {
-	Open   time.Duration
-	Waited waits.Totals
+	Open  time.Duration
+	Times waits.Totals // waited and worked
 	// Starved is how long the client of an open stream has waited for its next batch, of the
 	// stream whose client has waited longest at this time. It is 0 if no client waits.
 	Starved time.Duration
@@ -44,13 +44,13 @@ func (r *runningStreams) allTimes() map[string]StreamTimes {
 // scrape sees a sum that falls when a stream ends.
 func (r *runningStreams) count(one *runningStream) {
 	open, before := r.ticks().Sub(one.entered), one.counted
-	waited, _, _ := one.waits.Now()
+	spent, _, _ := one.waits.Now()
 	all := r.times[one.query.Dataset]
 	all.Open += max(0, open-before.Open)
 	one.counted.Open = max(open, before.Open)
-	for _, c := range waits.Causes() {
-		all.Waited[c] += max(0, waited[c]-before.Waited[c])
-		one.counted.Waited[c] = max(waited[c], before.Waited[c])
+	for c := range spent {
+		all.Times[c] += max(0, spent[c]-before.Times[c])
+		one.counted.Times[c] = max(spent[c], before.Times[c])
 	}
 	r.times[one.query.Dataset] = all
 }

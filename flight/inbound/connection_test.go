@@ -110,11 +110,36 @@ func TestConnectionsThatFailAreForgotten(t *testing.T) {
 // TestDeadlinesEndWithTheConnection: the contexts of a connection's calls end with it.
 func TestDeadlinesEndWithTheConnection(t *testing.T) {
 	t.Parallel()
-	c := newConnections(0, 100, func(*Connection) {}, func(string) {})
+	c := newConnections(0, 100, time.Now, func(*Connection) {}, func(string) {})
 	of := c.TagConn(t.Context(), &stats.ConnTagInfo{})
 	call, cancel := context.WithTimeout(of, time.Hour)
 	defer cancel()
 	require.NoError(t, call.Err())
 	c.HandleConn(of, &stats.ConnEnd{})
 	require.Error(t, call.Err())
+}
+
+// TestBlockedWritesAreMeasured has writes that end at once, and one that waits.
+func TestBlockedWritesAreMeasured(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(5, 0)
+	b := blockedWrites{clock: func() time.Time { return now }, began: now}
+	end := b.begin()
+	now = now.Add(blockedAfter - 1)
+	end()
+	all, waits := b.now()
+	require.Zero(t, all)
+	require.False(t, waits)
+	end = b.begin()
+	now = now.Add(time.Second)
+	all, waits = b.now()
+	require.Equal(t, time.Second, all)
+	require.True(t, waits)
+	end()
+	all, waits = b.now()
+	require.Equal(t, time.Second, all)
+	require.False(t, waits)
+	all, waits = (*Connection)(nil).Blocked()
+	require.Zero(t, all)
+	require.False(t, waits)
 }

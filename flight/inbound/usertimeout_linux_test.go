@@ -3,6 +3,7 @@ package inbound
 import (
 	"net"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
@@ -17,7 +18,7 @@ func TestConnectionsHaveAUserTimeout(t *testing.T) {
 	client, err := net.Dial("tcp", on.Addr().String())
 	require.NoError(t, err)
 	defer client.Close() //nolint:errcheck // of a test
-	c := newConnections(0, 100, func(*Connection) {}, func(string) {})
+	c := newConnections(0, 100, time.Now, func(*Connection) {}, func(string) {})
 	accepted, err := listener{on, c}.Accept()
 	require.NoError(t, err)
 	defer accepted.Close() //nolint:errcheck // of a test

@@ -116,7 +116,7 @@ func note(into map[string]map[string]bool, of string, literal *ast.CompositeLit)
 
 // packages returns the folders of packages with documented structs.
 func packages() map[string]string {
-	return map[string]string{"flight": "flight", "failure": "flight/failure", "loader": "loader", "stream": "loader/stream", "verify": "loader/verify", "coverage": "loader/plan/coverage", "joiner": "joiner", "statistics": "loader/statistics", "entries": "loader/statistics/entries", "stats": "internal/stats", "drift": "internal/drift"}
+	return map[string]string{"flight": "flight", "failure": "flight/failure", "slowness": "flight/slowness", "loader": "loader", "stream": "loader/stream", "verify": "loader/verify", "coverage": "loader/plan/coverage", "joiner": "joiner", "statistics": "loader/statistics", "entries": "loader/statistics/entries", "stats": "internal/stats", "drift": "internal/drift"}
 }
 
 // jsonFields returns the JSON names of the fields of a struct such as stream.Report,

@@ -9,6 +9,7 @@ import (
 
 	"github.com/penstock/penstock/internal/invariant"
 	"github.com/penstock/penstock/internal/trace"
+	"github.com/penstock/penstock/internal/waits"
 )
 
 // Bounded decorates a store with Calls, so that no call lasts longer than its context, even if
@@ -58,11 +59,12 @@ type boundedObject struct {
 
 func (o *boundedObject) ReadAt(ctx context.Context, p *memory.Buffer, off int64) error {
 	o.opened.begin(o.Location())
-	part := trace.Of(ctx).Begin(trace.Request)
+	part, read := trace.Of(ctx).Begin(trace.Request), waits.BeginRead(ctx)
 	_, pending, err := await(ctx, o.calls, o.opened.mount, subject{verb: "read", location: o.Location()}, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, o.Object.ReadAt(ctx, p, off)
 	})
 	endRequest(part, err, "read", o.Location(), p.Len())
+	read(p.Len(), err)
 	o.opened.endAfter(pending)
 	keepWhile(pending, p)
 	return err

@@ -42,20 +42,21 @@ func (m *Metrics) Streams(p Places) {
 		streamTimes{
 			read:    p.StreamTimes,
 			open:    desc("penstock_stream_open_seconds_total", "How long streams have been open, including open streams and the time before they had a slot.", "dataset"),
-			waited:  desc("penstock_stream_waited_seconds_total", "How long streams have waited, including open streams, by cause: trainer, slot, memory, stream or storage.", "dataset", "cause"),
+			waited:  desc("penstock_stream_waited_seconds_total", "How long streams have waited, including open streams, by cause: trainer, network, slot, memory, stream, deletes or storage.", "dataset", "cause"),
+			worked:  desc("penstock_stream_worked_seconds_total", "How long streams have worked while they waited for nothing, including open streams, by kind of work: plan, spill, decode, build, compute, join or send.", "dataset", "work"),
 			starved: desc("penstock_stream_starved_seconds", "How long the client that has waited longest has waited for the next batch of its open stream; 0 if no client waits.", "dataset"),
 		})
 }
 
 // streamTimes reads the times of streams when it is collected.
 type streamTimes struct {
-	read                  func() map[string]flight.StreamTimes
-	open, waited, starved *prometheus.Desc
+	read                          func() map[string]flight.StreamTimes
+	open, waited, worked, starved *prometheus.Desc
 }
 
 // Describe implements prometheus.Collector.
 func (m streamTimes) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{m.open, m.waited, m.starved} {
+	for _, d := range []*prometheus.Desc{m.open, m.waited, m.worked, m.starved} {
 		to <- d
 	}
 }
@@ -68,7 +69,10 @@ func (m streamTimes) Collect(to chan<- prometheus.Metric) {
 		to <- prometheus.MustNewConstMetric(m.open, prometheus.CounterValue, of.Open.Seconds(), name)
 		to <- prometheus.MustNewConstMetric(m.starved, prometheus.GaugeValue, of.Starved.Seconds(), name)
 		for _, c := range waits.Causes() {
-			to <- prometheus.MustNewConstMetric(m.waited, prometheus.CounterValue, of.Waited.Of(c).Seconds(), name, c.String())
+			to <- prometheus.MustNewConstMetric(m.waited, prometheus.CounterValue, of.Times.Of(c).Seconds(), name, c.String())
+		}
+		for _, c := range waits.Works() {
+			to <- prometheus.MustNewConstMetric(m.worked, prometheus.CounterValue, of.Times.Of(c).Seconds(), name, c.String())
 		}
 	}
 }

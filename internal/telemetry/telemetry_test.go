@@ -312,7 +312,7 @@ func TestJobsHaveBoundedLabels(t *testing.T) {
 func TestStreamTimes(t *testing.T) {
 	m := telemetry.NewMetrics("v")
 	m.Streams(places{Server: flight.New(flight.Options{Clock: time.Now, MaxStreams: 8}), times: map[string]flight.StreamTimes{
-		"home": {Open: 4 * time.Second, Waited: waits.Totals{waits.Trainer: 1500 * time.Millisecond, waits.Storage: time.Second}, Starved: 2 * time.Second},
+		"home": {Open: 4 * time.Second, Times: waits.Totals{waits.Trainer: 1500 * time.Millisecond, waits.Storage: time.Second}, Starved: 2 * time.Second},
 		"":     {Open: time.Second},
 	}})
 	page := get(m.Handler(false), "/metrics").Body.String()

@@ -1,12 +1,12 @@
-// Package waits counts how long a stream waits, and what for.
+// Package waits counts how long a stream waits, and what for, and how long it works, and at what.
 //
-// A server makes a Waits for each stream and puts it into the stream's context. Whatever waits on behalf of the stream
-// begins a wait with that context, and ends it. At any moment a stream waits for one thing at most: waits at the same time
-// count as the first of them in the order of Causes. So the times of a stream never add up to more than the time for which it
-// was open, and the rest is work.
+// A server makes a Waits for each stream and puts it into the stream's context. Whatever waits or works on behalf of the
+// stream begins that with the context, and ends it. At any moment a stream does one thing: things at the same time count
+// as the first of them in the order of Causes and then of Works. So the times of a stream never add up to more than the time
+// for which it was open.
 //
-// Storage is special: goroutines that decode ahead wait for it while the stream does something else. Their waits count only
-// while a goroutine waits for the rows that they decode.
+// Storage and deletes are special: goroutines that decode ahead wait for them while the stream does something else. Their
+// waits count only while a goroutine waits for the rows that they decode. If none of them waits then, the stream decodes.
 package waits
 
 import (
@@ -16,45 +16,79 @@ import (
 	"time"
 )
 
-// Cause is the cause of a wait.
+// Cause is what a stream spends time on: the cause of a wait, or a kind of work.
 type Cause int
 
-// The causes.
+// The causes of waits.
 const (
 	Trainer Cause = iota // the client has not taken the last batch
+	Network              // the connection to the client takes no more bytes, while a batch is sent
 	Slot                 // max_streams are open
 	Memory               // the budget has no room, or batches that other clients have not taken fill theirs
 	Stream               // another stream reads what this one needs
+	Deletes              // delete files of tables are opened and read
 	Storage              // files of tables are opened and read
 )
 
-// count is the number of causes.
-const count = 5
+// The kinds of work.
+const (
+	Plan    Cause = Storage + 1 + iota // the query is planned, and the stream opened
+	Spill                              // a build side that does not fit in memory is joined on local disk
+	Decode                             // rows of files are decoded and filtered
+	Build                              // rows are indexed by key for a join
+	Compute                            // expressions are evaluated
+	Join                               // rows are joined and cut into batches
+	Send                               // batches are encoded and handed to the transport
+)
 
-// Causes returns all causes. Of waits at the same time, the first one in this order counts.
-func Causes() []Cause { return []Cause{Trainer, Slot, Memory, Stream, Storage} }
+// count is the number of causes and kinds of work.
+const count = 14
+
+// Causes returns all causes of waits. Of waits at the same time, the first one in this order counts.
+func Causes() []Cause { return []Cause{Trainer, Network, Slot, Memory, Stream, Deletes, Storage} }
+
+// Works returns all kinds of work. Of work at the same time, the first one in this order counts.
+func Works() []Cause { return []Cause{Plan, Spill, Decode, Build, Compute, Join, Send} }
 
 // String returns the name of a cause in answers and metrics.
 func (c Cause) String() string {
 	switch c {
 	case Trainer:
 		return "trainer"
+	case Network:
+		return "network"
 	case Slot:
 		return "slot"
 	case Memory:
 		return "memory"
 	case Stream:
 		return "stream"
+	case Deletes:
+		return "deletes"
 	case Storage:
 		return "storage"
+	case Plan:
+		return "plan"
+	case Spill:
+		return "spill"
+	case Decode:
+		return "decode"
+	case Build:
+		return "build"
+	case Compute:
+		return "compute"
+	case Join:
+		return "join"
+	case Send:
+		return "send"
 	}
 	return ""
 }
 
-// Totals is how long a stream has waited, by cause.
+// Totals is how long a stream has waited and worked, by cause and kind of work.
 type Totals [count]time.Duration
 
-// Of returns the time for one cause.
+// Of returns the time for one cause or kind of work.
 func (t Totals) Of(c Cause) time.Duration { return t[c] }
 
 // add adds the times of reading: those that a group's reader has for its streams.
@@ -64,8 +98,13 @@ func (t *Totals) add(to, from Totals) {
 	}
 }
 
-// readerCauses returns the causes for which the readers of groups may wait.
-func readerCauses() []Cause { return []Cause{Memory, Stream, Storage} }
+// readerCauses returns what the readers of groups may wait for and work at.
+func readerCauses() []Cause {
+	return []Cause{Memory, Stream, Deletes, Storage, Spill, Decode, Build, Compute, Join}
+}
+
+// readerWaits returns the causes for which the readers of groups may wait.
+func readerWaits() []Cause { return []Cause{Memory, Stream, Deletes, Storage} }
 
 // Waits is the waits of one stream, or of a reader that several streams share. It is safe for concurrent use. A nil *Waits
 // counts nothing.
@@ -78,7 +117,12 @@ type Waits struct {
 	reader *Waits // of the reader that the stream waits for; nil: none
 	before Totals // of reader, when the stream began to wait for it
 	total  Totals // up to since
+	reads  Reads  // so far, without those of reader
+	read   Reads  // of reader, when the stream began to wait for it
 	since  time.Time
+
+	blocked func() (all time.Duration, waits bool) // see Connected
+	passed  time.Duration                          // what blocked returned last
 
 	seen      Seen     // nil: nobody looks
 	followers []*Waits // those that are looked at, of the streams that wait for this reader
@@ -89,6 +133,11 @@ type Seen func(c Cause, begin, end time.Time)
 
 // Observe makes each time that is counted be passed to seen. It is called before the Waits are used.
 func (w *Waits) Observe(seen Seen) { w.seen = seen }
+
+// Connected makes times count as waits for the network in which the stream waits for its client, and its connection takes no
+// bytes. The function blocked returns for how long the connection has taken none so far, and whether it takes none now. Connected is
+// called before the Waits are used.
+func (w *Waits) Connected(blocked func() (all time.Duration, waits bool)) { w.blocked = blocked }
 
 // New returns the waits of a stream that waits for nothing.
 func New(clock func() time.Time) *Waits { return &Waits{clock: clock, since: clock()} }
@@ -115,10 +164,10 @@ func Of(ctx context.Context) *Waits {
 	return w
 }
 
-// Begin begins a wait of a context's stream. The caller calls end once.
+// Begin begins a wait or work of a context's stream. The caller calls end once.
 func Begin(ctx context.Context, c Cause) (end func()) { return Of(ctx).Begin(c) }
 
-// Begin begins a wait. The caller calls end once.
+// Begin begins a wait or work. The caller calls end once.
 func (w *Waits) Begin(c Cause) (end func()) {
 	return w.change(func(by int) { w.active[c] += by })
 }
@@ -151,19 +200,21 @@ func (w *Waits) Follow(reader *Waits) (end func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.charge()
-	w.before = reader.follow(w, true)
+	w.before, w.read = reader.follow(w, true)
 	w.reader = reader
 	return func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.charge()
 		before := w.total
-		w.total.add(reader.follow(w, false), w.before)
+		read, reads := reader.follow(w, false)
+		w.total.add(read, w.before)
+		w.reads.add(reads, w.read)
 		w.reader = nil
 		if w.seen != nil { // it has seen each wait of the reader
 			return
 		}
-		for _, c := range readerCauses() {
+		for _, c := range readerWaits() {
 			if took := w.total[c] - before[c]; took > 0 {
 				w.pass(c, w.since.Add(-took), w.since)
 			}
@@ -171,11 +222,12 @@ func (w *Waits) Follow(reader *Waits) (end func()) {
 	}
 }
 
-// follow makes the waits of a reader be passed to a follower, or no longer, and returns how long the reader has waited so far.
-func (w *Waits) follow(by *Waits, begins bool) Totals {
+// follow makes the waits of a reader be passed to a follower, or no longer, and returns what the reader has done so far.
+func (w *Waits) follow(by *Waits, begins bool) (Totals, Reads) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	all, _, _ := w.now()
+	reads := w.readsNow()
 	switch {
 	case by.seen == nil:
 	case begins:
@@ -183,17 +235,60 @@ func (w *Waits) follow(by *Waits, begins bool) Totals {
 	default:
 		w.followers = slices.DeleteFunc(w.followers, func(one *Waits) bool { return one == by })
 	}
-	return all
+	return all, reads
 }
 
-// charge counts the time since the last change. w.mu is held.
+// charge counts the time since the last change. While the stream waits for a reader, the work is that of the reader. w.mu is held.
 func (w *Waits) charge() {
-	now := w.clock()
-	if c, waits := w.current(); waits && now.After(w.since) {
-		w.total[c] += now.Sub(w.since)
-		w.show(c, now)
+	now, network := w.clock(), w.network()
+	took := now.Sub(w.since)
+	if took <= 0 {
+		w.since = now
+		return
+	}
+	switch c, waits := w.current(); {
+	case waits && c == Trainer:
+		from := now.Add(-min(network, took))
+		w.spend(Trainer, from)
+		w.spend(Network, now)
+	case waits:
+		w.spend(c, now)
+	case w.reader == nil:
+		if c, works := w.work(); works {
+			w.total[c] += took
+		}
 	}
 	w.since = now
+}
+
+// spend counts a wait from w.since on. w.mu is held.
+func (w *Waits) spend(c Cause, end time.Time) {
+	if took := end.Sub(w.since); took > 0 {
+		w.total[c] += took
+		w.show(c, end)
+		w.since = end
+	}
+}
+
+// network returns for how long the connection has taken no bytes since the last call. w.mu is held.
+func (w *Waits) network() time.Duration {
+	if w.blocked == nil {
+		return 0
+	}
+	all, _ := w.blocked()
+	took := all - w.passed
+	w.passed = all
+	return max(0, took)
+}
+
+// work returns the work of the stream itself. w.mu is held.
+func (w *Waits) work() (c Cause, works bool) {
+	for _, c := range Works() {
+		if w.active[c] > 0 || c == Decode && w.rows > 0 {
+			return c, true
+		}
+	}
+	return 0, false
 }
 
 // show passes a wait that began at w.since to those that look. w.mu is held.
@@ -201,7 +296,7 @@ func (w *Waits) show(c Cause, end time.Time) {
 	if w.seen != nil {
 		w.seen(c, w.since, end)
 	}
-	if len(w.followers) > 0 && slices.Contains(readerCauses(), c) {
+	if len(w.followers) > 0 && slices.Contains(readerWaits(), c) {
 		w.pass(c, w.since, end)
 	}
 }
@@ -216,14 +311,17 @@ func (w *Waits) pass(c Cause, begin, end time.Time) {
 // current returns what the stream itself waits for, if it waits. w.mu is held.
 func (w *Waits) current() (c Cause, waits bool) {
 	for _, c := range Causes() {
-		if w.active[c] > 0 && (c != Storage || w.rows > 0) {
+		if w.active[c] > 0 && (!ahead(c) || w.rows > 0) {
 			return c, true
 		}
 	}
 	return 0, false
 }
 
-// Now returns how long the stream has waited so far, and what it waits for now, if it waits.
+// ahead reports whether goroutines that decode ahead wait for a cause.
+func ahead(c Cause) bool { return c == Storage || c == Deletes }
+
+// Now returns how long the stream has waited and worked so far, and what it waits for now, if it waits.
 func (w *Waits) Now() (all Totals, c Cause, waiting bool) {
 	if w == nil {
 		return all, 0, false
@@ -238,6 +336,11 @@ func (w *Waits) now() (all Totals, c Cause, waiting bool) {
 	w.charge()
 	all = w.total
 	c, waiting = w.current()
+	if waiting && c == Trainer && w.blocked != nil {
+		if _, blocked := w.blocked(); blocked {
+			c = Network
+		}
+	}
 	if w.reader == nil {
 		return all, c, waiting
 	}

@@ -172,3 +172,94 @@ func TestEachWaitIsSeen(t *testing.T) {
 	require.Equal(t, seen{waits.Slot: 2 * time.Second, waits.Memory: 2 * time.Second, waits.Storage: time.Second}, first)
 	require.Equal(t, seen{waits.Memory: time.Second, waits.Storage: time.Second, waits.Trainer: time.Second}, second)
 }
+
+// TestWorkIsWhatIsLeft has a stream work at several things, wait meanwhile, and read by a reader that works too.
+//
+// spec: status-15
+func TestWorkIsWhatIsLeft(t *testing.T) {
+	t.Parallel()
+	c := &clock{}
+	w := waits.New(c.read)
+	step := func() { c.add(time.Second) }
+	requireAll := func(want map[waits.Cause]int) {
+		t.Helper()
+		all, _, _ := w.Now()
+		for _, kind := range append(waits.Causes(), waits.Works()...) {
+			require.Equal(t, time.Duration(want[kind])*time.Second, all.Of(kind), kind.String())
+		}
+	}
+	join := w.Begin(waits.Join)
+	step()
+	compute := w.Begin(waits.Compute)
+	step()
+	memory := w.Begin(waits.Memory)
+	step()
+	memory()
+	compute()
+	rows, deletes := w.AwaitRows(), w.Begin(waits.Deletes)
+	step()
+	deletes()
+	step() // it decodes
+	rows()
+	requireAll(map[waits.Cause]int{waits.Join: 1, waits.Compute: 1, waits.Memory: 1, waits.Deletes: 1, waits.Decode: 1})
+	reader := w.Shared()
+	build := reader.Begin(waits.Build)
+	step() // the join goes on
+	follow := w.Follow(reader)
+	step()
+	requireAll(map[waits.Cause]int{waits.Join: 2, waits.Compute: 1, waits.Memory: 1, waits.Deletes: 1, waits.Decode: 1, waits.Build: 1})
+	build()
+	follow()
+	join()
+	step() // nothing that is known
+	requireAll(map[waits.Cause]int{waits.Join: 2, waits.Compute: 1, waits.Memory: 1, waits.Deletes: 1, waits.Decode: 1, waits.Build: 1})
+}
+
+// TestBlockedConnectionsAreTheNetwork has a stream wait for its client while the connection takes no bytes.
+//
+// spec: status-3
+func TestBlockedConnectionsAreTheNetwork(t *testing.T) {
+	t.Parallel()
+	c, blocked, now := &clock{}, time.Duration(0), false
+	w := waits.New(c.read)
+	w.Connected(func() (time.Duration, bool) { return blocked, now })
+	blocked = time.Minute // of other streams
+	end := w.Begin(waits.Trainer)
+	c.add(3 * time.Second)
+	requireTimes(t, w, "trainer", map[waits.Cause]int{waits.Trainer: 3})
+	c.add(3 * time.Second)
+	blocked, now = blocked+2*time.Second, true
+	requireTimes(t, w, "network", map[waits.Cause]int{waits.Trainer: 4, waits.Network: 2})
+	end()
+	blocked += time.Second
+	c.add(3 * time.Second)
+	requireTimes(t, w, "", map[waits.Cause]int{waits.Trainer: 4, waits.Network: 2})
+}
+
+// TestReadsAreCounted counts the reads of a stream, and those of a reader while it follows it.
+//
+// spec: status-16
+func TestReadsAreCounted(t *testing.T) {
+	t.Parallel()
+	c := &clock{}
+	w := waits.New(c.read)
+	ctx := waits.With(context.Background(), w)
+	one := waits.Reads{Requests: 2, Failed: 1, Bytes: 8, Took: 5, First: 4, Delayed: 3, Sought: 7, Found: 6}
+	waits.Read(ctx, one)
+	reader := w.Shared()
+	waits.Read(waits.With(ctx, reader), one) // for no stream
+	follow := w.Follow(reader)
+	waits.Read(waits.With(ctx, reader), one)
+	twice := waits.Reads{Requests: 4, Failed: 2, Bytes: 16, Took: 10, First: 8, Delayed: 6, Sought: 14, Found: 12}
+	require.Equal(t, twice, w.Reads())
+	follow()
+	require.Equal(t, twice, w.Reads())
+	end := waits.BeginRead(ctx)
+	c.add(time.Second)
+	end(5, context.Canceled)
+	twice.Requests, twice.Failed, twice.Took = 5, 3, twice.Took+time.Second
+	require.Equal(t, twice, w.Reads())
+	waits.BeginRead(context.Background())(1, nil)
+	waits.Read(context.Background(), one)
+	require.Equal(t, waits.Reads{}, waits.Of(context.Background()).Reads())
+}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/waits"
 	"github.com/penstock/penstock/joiner"
 )
 
@@ -168,6 +169,7 @@ func (p *probedSlices) Schema() joiner.Schema { return p.schema }
 
 // NewMatcher writes the match log of a join, and returns its reader.
 func (p *probedSlices) NewMatcher(ctx context.Context, rule joiner.Rule) (joiner.Matcher, error) {
+	defer waits.Begin(ctx, waits.Spill)()
 	log, err := p.writeLog(ctx, rule)
 	if err != nil {
 		return nil, fault.Op(err, "look up training rows on local disk")

@@ -8,6 +8,7 @@ import (
 	"github.com/penstock/penstock/internal/digest"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/trace"
+	"github.com/penstock/penstock/internal/waits"
 	"github.com/penstock/penstock/joiner"
 	"github.com/penstock/penstock/joiner/spill"
 )
@@ -53,6 +54,7 @@ func (g *group) onDisk(ctx context.Context) (buildSide, error) {
 	if !g.divisible() {
 		return g.slice(ctx, g.rows(), g.memory)
 	}
+	defer waits.Begin(ctx, waits.Spill)()
 	p := g.partitioning
 	parts, err := spill.Partition(ctx, g.rows(), spill.Partitioning{Parts: p.of, Of: p.divide}, g.pool.onDisk(g.memory))
 	if err != nil {
@@ -65,6 +67,7 @@ func (g *group) onDisk(ctx context.Context) (buildSide, error) {
 // slice writes rows of the group to local disk, sliced by key. bytes is the expected size of the
 // rows in memory.
 func (g *group) slice(ctx context.Context, rows joiner.Input, bytes int64) (buildSide, error) {
+	defer waits.Begin(ctx, waits.Spill)()
 	s, err := spill.Slice(ctx, rows, g.input.Spec, g.pool.onDisk(bytes))
 	if err != nil {
 		return buildSide{}, err
@@ -97,7 +100,9 @@ func (r *Reference) buildPartition(ctx context.Context, parts *spill.Partitions)
 func (g *group) recorded(build func(context.Context) (buildSide, error)) func(context.Context) (buildSide, error) {
 	return func(ctx context.Context) (buildSide, error) {
 		ctx, track := trace.Ahead(ctx, trace.Build)
+		end := waits.Begin(ctx, waits.Build)
 		side, err := build(ctx)
+		end()
 		side.unit = track.Finish(err, trace.Attribute{Key: trace.Table, Text: g.input.Name})
 		return side, err
 	}

@@ -203,6 +203,7 @@ func (s *Sharer) pull(m *groupMember, g *readerGroup, read read) (*taken, error)
 	func() {
 		defer func() { mine = s.pulled(m, g, got) }()
 		defer waits.Of(m.ctx).Follow(waits.Of(g.ctx))()
+		defer waits.Begin(g.ctx, waits.Join)()
 		defer trace.Of(m.ctx).Lend(trace.Of(g.ctx))()
 		spec, err := got.open(g.ctx, m, has, need, decided)
 		got.spec, got.fixed = spec, !spec.equal(need)

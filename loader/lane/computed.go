@@ -10,6 +10,7 @@ import (
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/internal/waits"
 )
 
 // Expression computes a column from other columns. It is safe for concurrent use.
@@ -147,7 +148,9 @@ func (e *computation) evaluate(x Expression, columns arrow.RecordBatch) (arrow.A
 	if err := e.grow(most); err != nil {
 		return nil, err
 	}
+	end := waits.Begin(e.ctx, waits.Compute)
 	out, err := x.Evaluate(columns, e.memory)
+	end()
 	if err != nil {
 		return nil, err
 	}

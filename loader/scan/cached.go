@@ -12,6 +12,7 @@ import (
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/parquet"
+	"github.com/penstock/penstock/internal/waits"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/scan/chunkcache"
@@ -106,11 +107,13 @@ func (c *fileCache) find(ctx context.Context, w *walk, groups []parquet.RowGroup
 		}
 		of := groups[group]
 		want := chunkcache.Wanted{Table: c.table, Rows: of.Rows, From: max(from-of.FirstRow, 0), To: min(to-of.FirstRow, of.Rows)}
+		var reads waits.Reads
 		for i := range c.columns {
 			column, ok := c.of(i, group)
 			if !ok {
 				continue
 			}
+			reads.Sought++
 			want.Types = c.types[i]
 			found := c.cache.Find(ctx, column, want)
 			switch {
@@ -122,8 +125,10 @@ func (c *fileCache) find(ctx context.Context, w *walk, groups []parquet.RowGroup
 					w.withoutChecksum.Store(true)
 				}
 				out[i] = &countedColumn{Pinned: found, reads: w.source.CacheReads}
+				reads.Found++
 			}
 		}
+		waits.Read(ctx, reads)
 		return out
 	}
 }

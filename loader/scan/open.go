@@ -11,6 +11,7 @@ import (
 	"github.com/penstock/penstock/internal/parquet"
 	"github.com/penstock/penstock/internal/release"
 	"github.com/penstock/penstock/internal/store"
+	"github.com/penstock/penstock/internal/waits"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/deletes"
 	"github.com/penstock/penstock/loader/plan"
@@ -75,7 +76,9 @@ func (s *Scanner) open(ctx context.Context, source plan.Source, p *projection, f
 	}
 	o := &opened{object: object, constants: map[int]parquet.Constant{}, around: map[int]int{}, numbers: map[int]parquet.Numbers{}}
 	if err = s.verify(ctx, source, p, f, o); err == nil && !f.Deletes.None() {
+		end := waits.Begin(ctx, waits.Deletes)
 		o.deleted, err = s.deletes.Open(ctx, source.Table, f)
+		end()
 	}
 	if err != nil {
 		o.close()

@@ -8,6 +8,7 @@ import json
 import socket
 import subprocess
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -38,12 +39,18 @@ _STATUS = {Accident.FAILURE: 503, Accident.FALSE_FAILURE: 500, Accident.FALSE_CO
 
 @dataclass
 class Answer:
-    """An answer of a server. If it is cut, the connection is closed after its body, though its headers name more bytes."""
+    """An answer of a server.
+
+    Attributes:
+        cut: the connection is closed after the body, though the headers name more bytes.
+        pace: the number of bytes of the body that are sent in a second; 0: all at once.
+    """
 
     status: int
     body: bytes = b""
     headers: list[tuple[str, str]] = field(default_factory=list)
     cut: bool = False
+    pace: int = 0
 
 
 class Accidents:
@@ -153,8 +160,13 @@ class Server:
                 if not any(name.lower() == "content-length" for name, _ in given.headers):
                     self.send_header("Content-Length", str(len(given.body)))
                 self.end_headers()
-                if self.command != "HEAD":
-                    self.wfile.write(given.body)
+                if self.command == "HEAD":
+                    return
+                part = len(given.body) if given.pace == 0 else max(1, given.pace // 20)
+                for at in range(0, len(given.body), max(1, part)):
+                    if at:
+                        time.sleep(1 / 20)
+                    self.wfile.write(given.body[at : at + part])
 
             do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = handle_call  # noqa: N815 - their names are given
 

@@ -147,6 +147,9 @@ def _status(form: str | bytes | None) -> bytes:
         "way": "receiver",
         "waiting": "trainer",
         "waited_ms": {"trainer": 1250, "slot": 0, "memory": 0, "stream": 0, "storage": 250},
+        "worked_ms": {"decode": 500},
+        "reads": {"requests": 3, "took_ms": 1500, "sought": 2},
+        "limit": {"cause": "trainer", "share": 0.5, "remedy": "nothing"},
         "later": {"unheard": "of"},
     }
     answer: dict[str, Any] = {

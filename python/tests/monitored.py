@@ -161,11 +161,13 @@ class Faults(Accidents):
         dead: connections are closed without an answer.
         open: while it is not set, requests wait.
         delay: seconds before each answer.
+        pace: the number of bytes that an answer sends in a second; 0: all at once.
+        throttled: of how many requests one is answered with status 503; 0: none.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self.dead, self.delay = False, 0.0
+        self.dead, self.delay, self.pace, self.throttled = False, 0.0, 0, 0
         self.open = threading.Event()
         self.open.set()
 
@@ -177,7 +179,11 @@ class Faults(Accidents):
         self.open.wait()
         if self.delay:
             time.sleep(self.delay)
-        return call()
+        if self.throttled and len(self.calls) % self.throttled:
+            return Answer(503, b"<Error><Code>SlowDown</Code><Message>Reduce your rate</Message></Error>")
+        answer = call()
+        answer.pace = self.pace
+        return answer
 
 
 @contextmanager

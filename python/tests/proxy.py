@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
+import time
 from collections.abc import Iterable, Iterator
 from types import TracebackType
 from typing import Self
@@ -18,6 +19,7 @@ class Proxy:
         cuts: how many connections were cut.
         came: how many bytes the server has sent.
         silent: while it is set, nothing is handed on in either direction, and nothing is closed.
+        pace: the number of bytes that it takes from the server in a second; 0: all that come.
     """
 
     def __init__(self, target: str, budgets: Iterable[int] = ()) -> None:
@@ -32,6 +34,7 @@ class Proxy:
         self.cuts = 0
         self.came = 0
         self.silent = threading.Event()
+        self.pace = 0
 
     def __enter__(self) -> Self:
         threading.Thread(target=self._accept, daemon=True).start()
@@ -61,6 +64,8 @@ class Proxy:
                     return
                 if source in self._far:
                     self.came += len(content)
+                    if self.pace:
+                        time.sleep(len(content) / self.pace)
                 if budget is not None and budget < len(content):
                     sink.sendall(content[:budget])
                     self.cuts += 1

@@ -82,6 +82,9 @@ def test_status_has_the_clients_own_streams(fake: penstock.Client) -> None:
     assert stream.started == datetime(2026, 10, 1, 12, 0, 0, 500_000, tzinfo=UTC)
     assert (stream.open, stream.waiting, stream.parked) == (2.5, "trainer", False)
     assert stream.waited == penstock.Waited(trainer=1.25, slot=0, memory=0, stream=0, storage=0.25)
+    assert stream.worked == penstock.Worked(decode=0.5)
+    assert stream.reads == penstock.StreamReads(requests=3, took=1.5, sought=2)
+    assert stream.limit == penstock.StreamLimit("trainer", 0.5, "", "nothing")
     with pytest.raises(AttributeError):
         stream.rows = 7  # type: ignore[misc]
 

@@ -62,7 +62,7 @@ func symptoms() []alert {
 			"Trainers of {{ $labels.dataset }} wait for batches for {{ $value | humanizePercentage }} of their time.",
 		},
 		{
-			"PenstockStreamsStarve", `sum by (job, dataset, cause) (rate(penstock_stream_waited_seconds_total{cause=~"slot|memory|storage"}[10m])) / ignoring (cause) group_left () sum by (job, dataset) (rate(penstock_stream_open_seconds_total[10m])) > 0.5`,
+			"PenstockStreamsStarve", `sum by (job, dataset, cause) (rate(penstock_stream_waited_seconds_total{cause=~"slot|memory|storage|deletes|network"}[10m])) / ignoring (cause) group_left () sum by (job, dataset) (rate(penstock_stream_open_seconds_total[10m])) > 0.5`,
 			"15m", "streams that begin wait for storage until their first batch", warning,
 			"Streams of {{ $labels.dataset }} wait for {{ $labels.cause }} for {{ $value | humanizePercentage }} of their time.",
 		},
@@ -96,6 +96,11 @@ func causes() []alert {
 			"PenstockCatalogFails", `sum by (job, catalog) (rate(penstock_catalog_lookups_total{outcome=~"unavailable|corrupt|internal|exhausted"}[5m])) / sum by (job, catalog) (rate(penstock_catalog_lookups_total[5m])) > 0.1`,
 			"5m", "lookups are repeated, and open streams need none", warning,
 			"{{ $value | humanizePercentage }} of lookups in the catalog {{ $labels.catalog }} fail.",
+		},
+		{
+			"PenstockCatalogSlow", `sum by (job, catalog) (rate(penstock_catalog_lookup_seconds_sum[10m])) / sum by (job, catalog) (rate(penstock_catalog_lookup_seconds_count[10m]) > 0) > 2`,
+			"10m", "an idle database answers its first lookup slowly", warning,
+			"The catalog {{ $labels.catalog }} takes {{ $value | humanizeDuration }} to look up a table: queries begin late.",
 		},
 		{
 			"PenstockMemoryFull", `sum by (job, instance) (increase(penstock_streams_set_back_total[10m])) > 2 or sum by (job, instance) (rate(penstock_stream_waited_seconds_total{cause="memory"}[5m])) > 0.5 and sum by (job, instance) (penstock_memory_reserved_bytes - penstock_memory_idle_bytes) > 0.9 * sum by (job, instance) (penstock_memory_budget_bytes)`,

@@ -33,7 +33,7 @@ func (e *Engine) CacheAdmin() flight.CacheAdmin {
 func (k keptColumns) List() flight.CacheList {
 	columns, sides := k.columns.Stats(), k.loader.KeptBuildSides()
 	out := flight.CacheList{
-		Limit: columns.Limit, Bytes: columns.Bytes, Files: []flight.CachedFile{},
+		Limit: columns.Limit, Bytes: columns.Bytes, NoRoom: columns.Evicted + columns.Passed, Files: []flight.CachedFile{},
 		BuildSides: flight.KeptSidesList{Count: sides.Values, Bytes: sides.Bytes}, Disk: k.disk.list(),
 	}
 	for _, f := range k.columns.List() {

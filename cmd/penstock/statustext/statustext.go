@@ -15,11 +15,15 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/flight"
+	"github.com/penstock/penstock/flight/slowness"
 	"github.com/penstock/penstock/internal/fault"
 )
 
 // maxStreams is the maximum number of streams on one screen.
-const maxStreams = 30
+const maxStreams = 24
+
+// maxLimits is the maximum number of limits that are explained below the streams.
+const maxLimits = 5
 
 // unknown is the text of a cell without a value.
 const unknown = "-"
@@ -82,6 +86,7 @@ func writeStreams(b *strings.Builder, now flight.ServerStatus, before *flight.Se
 		}
 	}
 	subjects := slices.ContainsFunc(now.Streams, func(one flight.StreamStatus) bool { return one.Subject != "" })
+	var limits []slowness.Limit
 	b.WriteString("\n")
 	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	row := func(subject string, cells ...string) {
@@ -90,19 +95,46 @@ func writeStreams(b *strings.Builder, now flight.ServerStatus, before *flight.Se
 		}
 		_, _ = fmt.Fprintln(w, strings.Join(cells, "\t"))
 	}
-	row("SUBJECT", "JOB", "DATASET", "SHARD", "OPEN", "ROWS", "DONE", "ROWS/S", "BYTES/S", "WAY", "NOW", "WAITED FOR")
+	row("SUBJECT", "JOB", "DATASET", "SHARD", "OPEN", "ROWS", "DONE", "ROWS/S", "BYTES/S", "WAY", "NOW", "WAITED FOR", "LIMIT")
 	for i, one := range now.Streams {
 		if i == maxStreams {
 			break
 		}
-		since := change(one, earlier[one.ID])
+		since := one.Since(earlier[one.ID])
+		limit := now.LimitOf(since)
+		if limit != nil && len(limits) < maxLimits && !slices.ContainsFunc(limits, func(l slowness.Limit) bool { return l.Cause == limit.Cause }) {
+			limits = append(limits, *limit)
+		}
 		row(cmp.Or(one.Subject, unknown), cmp.Or(one.Job, unknown), datasetOf(one), fmt.Sprintf("%d/%d", one.Shard.Index, one.Shard.Of), span(one.OpenMS),
-			strconv.FormatInt(one.Rows, 10), done(one), since.rate(since.rows), since.byteRate(), cmp.Or(one.Way, unknown), State(one), since.shares())
+			strconv.FormatInt(one.Rows, 10), done(one), rate(since, since.Rows), byteRate(since), cmp.Or(one.Way, unknown), State(one), shares(since), limitText(limit))
 	}
 	_ = w.Flush() // a Builder returns no errors
 	if more := len(now.Streams) - maxStreams; more > 0 {
 		fmt.Fprintf(b, "… %d more: --json has all\n", more)
 	}
+	for i, one := range limits {
+		if i == 0 {
+			b.WriteString("\n")
+		}
+		fmt.Fprintf(b, "%s\n", Explain(one))
+	}
+}
+
+// limitText is what limits a stream, for a cell.
+func limitText(l *slowness.Limit) string {
+	if l == nil {
+		return unknown
+	}
+	return fmt.Sprintf("%s %d%%", l.Cause, int(100*l.Share))
+}
+
+// Explain says in one line what a limit is, and what to do about it.
+func Explain(l slowness.Limit) string {
+	why := ""
+	if l.Why != "" {
+		why = " (" + l.Why + ")"
+	}
+	return fmt.Sprintf("%s: %s%s. To change it: %s", l.Cause, l.Cause.Meaning(), why, l.Remedy)
 }
 
 func datasetOf(one flight.StreamStatus) string {
@@ -139,43 +171,24 @@ func State(one flight.StreamStatus) string {
 	return "works"
 }
 
-// difference is how much the counts of a stream have grown between two statuses.
-type difference struct {
-	ms, rows, bytes int64
-	waited          flight.WaitedTime
-}
-
-// change returns the difference between the status now and the earlier status before. A zero before
-// means that the stream began in between, or that there is no earlier status.
-func change(now, before flight.StreamStatus) difference {
-	a, b := now.Waited, before.Waited
-	return difference{
-		ms: now.OpenMS - before.OpenMS, rows: now.Rows - before.Rows, bytes: now.Bytes + now.Mapped - before.Bytes - before.Mapped,
-		waited: flight.WaitedTime{
-			Trainer: a.Trainer - b.Trainer, Slot: a.Slot - b.Slot, Memory: a.Memory - b.Memory, Stream: a.Stream - b.Stream, Storage: a.Storage - b.Storage,
-		},
-	}
-}
-
-// perSecond divides an amount by the seconds between the two statuses. It returns false if no time
-// has passed.
-func (d difference) perSecond(amount int64) (int64, bool) {
-	if d.ms <= 0 {
+// perSecond divides an amount by the seconds of an interval. It returns false if no time has passed.
+func perSecond(since flight.StreamStatus, amount int64) (int64, bool) {
+	if since.OpenMS <= 0 {
 		return 0, false
 	}
-	return int64(float64(amount) * 1000 / float64(d.ms)), true
+	return int64(float64(amount) * 1000 / float64(since.OpenMS)), true
 }
 
-func (d difference) rate(amount int64) string {
-	n, ok := d.perSecond(amount)
+func rate(since flight.StreamStatus, amount int64) string {
+	n, ok := perSecond(since, amount)
 	if !ok {
 		return unknown
 	}
 	return strconv.FormatInt(n, 10)
 }
 
-func (d difference) byteRate() string {
-	n, ok := d.perSecond(d.bytes)
+func byteRate(since flight.StreamStatus) string {
+	n, ok := perSecond(since, since.Bytes+since.Mapped)
 	if !ok {
 		return unknown
 	}
@@ -184,15 +197,16 @@ func (d difference) byteRate() string {
 
 // shares returns, for each cause of waiting, the share of the time for which the stream waited.
 // Shares below one percent are omitted.
-func (d difference) shares() string {
+func shares(since flight.StreamStatus) string {
+	w := since.Waited
 	var out []string
 	for _, one := range []struct {
 		name string
 		ms   int64
 	}{
-		{"trainer", d.waited.Trainer}, {"storage", d.waited.Storage}, {"memory", d.waited.Memory}, {"stream", d.waited.Stream}, {"slot", d.waited.Slot},
+		{"trainer", w.Trainer}, {"network", w.Network}, {"storage", w.Storage}, {"deletes", w.Deletes}, {"memory", w.Memory}, {"stream", w.Stream}, {"slot", w.Slot},
 	} {
-		if percent := one.ms * 100 / max(1, d.ms); percent > 0 {
+		if percent := one.ms * 100 / max(1, since.OpenMS); percent > 0 {
 			out = append(out, fmt.Sprintf("%s %d%%", one.name, min(100, percent)))
 		}
 	}

@@ -27,6 +27,8 @@ type streamsBody struct {
 	Own      bool // a replica shows only the viewer's own streams
 	Several  bool // there are several replicas
 	Subjects bool // streams have subjects
+	// Limits explain what limits the streams in the table, each once.
+	Limits []string
 	// Counts are, for each stream by its id, the milliseconds for which it is open, rows, bytes, and milliseconds of waiting by cause in the
 	// order of causes, as JSON.
 	Counts string
@@ -48,15 +50,17 @@ type streamRow struct {
 	Rows                                                            int64
 	Done                                                            template.HTML
 	DoneText, Waited                                                string
+	Limit                                                           string // what limits the stream; "" if it is not known
 	Times                                                           template.HTML
 }
 
 // causes are the causes of waiting, in the order in which pages show them.
 var causes = []string{"trainer", "storage", "memory", "stream", "slot"} //nolint:gochecknoglobals // a constant table
 
-// waited returns the milliseconds that a stream waited by cause, in the order of causes.
+// waited returns the milliseconds that a stream waited by cause, in the order of causes. The network counts to the trainer, and delete
+// files count to storage.
 func waited(w flight.WaitedTime) []int64 {
-	return []int64{w.Trainer, w.Storage, w.Memory, w.Stream, w.Slot}
+	return []int64{w.Trainer + w.Network, w.Storage + w.Deletes, w.Memory, w.Stream, w.Slot}
 }
 
 func (p *pages) streams(ctx context.Context, r *http.Request) (shown, error) {
@@ -83,9 +87,18 @@ func (p *pages) streams(ctx context.Context, r *http.Request) (shown, error) {
 	body.Listed, body.Orders = newListing(len(found), "streams", r.URL), choices(by)
 	for _, one := range found[body.Listed.From:body.Listed.To] {
 		body.Streams = append(body.Streams, rowOf(one.replica, one.StreamStatus))
+		body.limit(one.StreamStatus)
 	}
 	body.Counts = string(jsontext.Of(counts))
 	return shown{Title: "Streams", Section: "streams", Every: refresh, Body: body}, nil
+}
+
+// limit adds what limits a stream to what is explained below the table, once for each cause.
+func (b *streamsBody) limit(s flight.StreamStatus) {
+	if s.Limit == nil || slices.ContainsFunc(b.Limits, func(text string) bool { return strings.HasPrefix(text, string(s.Limit.Cause)+": ") }) {
+		return
+	}
+	b.Limits = append(b.Limits, statustext.Explain(*s.Limit))
 }
 
 // selected reports whether a stream belongs to a search.
@@ -111,6 +124,9 @@ func rowOf(replica string, s flight.StreamStatus) streamRow {
 		out.Done = inline(svg.Gauge{Title: "done", To: 1, Value: done}.Draw())
 	}
 	out.Times, out.Waited = times(s)
+	if s.Limit != nil {
+		out.Limit = string(s.Limit.Cause) + " " + svg.Percent(s.Limit.Share)
+	}
 	return out
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/penstock/penstock/internal/backoff"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/trace"
+	"github.com/penstock/penstock/internal/waits"
 )
 
 const (
@@ -41,11 +42,17 @@ type try struct {
 	bytes     int64
 	silence   time.Duration
 	timer     *time.Timer // cancels the request
-	since     int         // number of bytes that arrived since timer was set
+	now       func() time.Time
+	begun     time.Time
+	first     time.Duration // from begun to the first bytes that arrived; 0: none arrived
+	since     int           // number of bytes that arrived since timer was set
 }
 
 // progress counts bytes that arrived.
 func (t *try) progress(n int) {
+	if t.bytes == 0 {
+		t.first = t.now().Sub(t.begun)
+	}
 	t.bytes += int64(n)
 	if t.since += n; t.since >= minProgress {
 		t.since = 0
@@ -78,7 +85,10 @@ func (s *Store) retry(ctx context.Context, o *object, once func(context.Context,
 		if !again {
 			return f.fault(o, made.made)
 		}
-		if err := backoff.Sleep(ctx, wait); err != nil {
+		asleep := s.now()
+		err = backoff.Sleep(ctx, wait)
+		waits.Read(ctx, waits.Reads{Delayed: s.now().Sub(asleep)})
+		if err != nil {
 			return err
 		}
 	}
@@ -88,9 +98,9 @@ func (s *Store) retry(ctx context.Context, o *object, once func(context.Context,
 func (s *Store) once(ctx context.Context, o *object, again bool, do func(context.Context, *try) error) error {
 	inner, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	t := &try{silence: s.silence, timer: time.AfterFunc(s.silence, func() { cancel(errSilent) })}
+	t := &try{silence: s.silence, timer: time.AfterFunc(s.silence, func() { cancel(errSilent) }), now: s.now, begun: s.now()}
 	defer t.timer.Stop()
-	begun, part := s.now(), trace.Of(ctx).Begin(trace.Request)
+	part := trace.Of(ctx).Begin(trace.Request)
 	err := do(inner, t)
 	if err != nil && ctx.Err() == nil && errors.Is(context.Cause(inner), errSilent) {
 		err = errSilent
@@ -99,12 +109,26 @@ func (s *Store) once(ctx context.Context, o *object, again bool, do func(context
 		part.End(err, trace.Attribute{Key: trace.Store, Text: name}, trace.Attribute{Key: trace.Operation, Text: string(t.operation)}, trace.FileOf(o.location),
 			trace.Attribute{Key: trace.Bytes, Number: t.bytes}, trace.Attribute{Key: trace.Outcome, Text: string(outcomeOf(ctx, err))})
 	}
+	took := s.now().Sub(t.begun)
 	if s.options.Observe != nil {
 		s.options.Observe(Request{
-			Store: name, Operation: t.operation, Outcome: outcomeOf(ctx, err), Bytes: t.bytes, Again: again, Took: s.now().Sub(begun),
+			Store: name, Operation: t.operation, Outcome: outcomeOf(ctx, err), Bytes: t.bytes, Again: again, Took: took,
 		})
 	}
+	waits.Read(ctx, t.reads(took, err))
 	return err
+}
+
+// reads counts the request for its stream. A request without data, such as one that failed, waited for the first byte only.
+func (t *try) reads(took time.Duration, err error) waits.Reads {
+	out := waits.Reads{Requests: 1, Bytes: t.bytes, Took: took, First: t.first}
+	if t.bytes == 0 {
+		out.First = took
+	}
+	if err != nil {
+		out.Failed = 1
+	}
+	return out
 }
 
 func (s *Store) now() time.Time {

@@ -39,7 +39,7 @@ from penstock.plan import DatasetDescription, Plan
 from penstock.splits import Split, Splits
 from penstock.staged import Published, ReaderCheck, Staged
 from penstock.states import merge_states
-from penstock.status import ServerStatus, StreamStatus, Waited
+from penstock.status import ServerStatus, StreamLimit, StreamReads, StreamStatus, Waited, Worked
 from penstock.stream import Stats, Stream
 from penstock.tablediff import DiffColumns, DiffFiles, DiffKeys, DiffState, FileCounts, TableDiff
 from penstock.tablestats import (
@@ -119,6 +119,8 @@ __all__ = [
     "StatisticsSample",
     "Stats",
     "Stream",
+    "StreamLimit",
+    "StreamReads",
     "StreamStatus",
     "TableDescription",
     "TableDiff",
@@ -129,6 +131,7 @@ __all__ = [
     "VerifiedKeys",
     "VerifiedTable",
     "Waited",
+    "Worked",
     "__version__",
     "connect",
     "expand",

@@ -23,6 +23,8 @@ class Waited:
         memory: waiting for room in the server's memory budget.
         stream: waiting for data that another stream was reading.
         storage: opening and reading files of tables.
+        network: waiting for the connection to the client, which takes no more bytes.
+        deletes: opening and reading delete files of tables.
     """
 
     trainer: float
@@ -30,6 +32,88 @@ class Waited:
     memory: float
     stream: float
     storage: float
+    network: float = 0.0
+    deletes: float = 0.0
+
+
+@dataclass(frozen=True)
+class Worked:
+    """The time that a stream has worked while it waited for nothing, in seconds by kind of work.
+
+    Attributes:
+        plan: planning the query and opening the stream.
+        spill: joining build sides on local disk.
+        decode: decoding and filtering rows of files.
+        build: indexing staging rows by key.
+        compute: evaluating expressions.
+        join: joining rows and cutting them into batches.
+        send: encoding batches and handing them to the transport.
+    """
+
+    plan: float = 0.0
+    spill: float = 0.0
+    decode: float = 0.0
+    build: float = 0.0
+    compute: float = 0.0
+    join: float = 0.0
+    send: float = 0.0
+
+
+@dataclass(frozen=True)
+class StreamReads:
+    """What was read from storage for a stream, also ahead. Requests run concurrently, so their times may exceed the stream's.
+
+    Attributes:
+        requests: the number of requests.
+        failed: the number of requests that failed, including those that were repeated.
+        bytes: the bytes received.
+        took: seconds of all requests, to the last byte.
+        first: the part of `took` to the first byte; 0 if the store cannot tell.
+        delayed: seconds between failed requests and their repetitions.
+        sought: columns of row groups that were looked up in the cache.
+        found: the part of `sought` that the cache had.
+    """
+
+    requests: int = 0
+    failed: int = 0
+    bytes: int = 0
+    took: float = 0.0
+    first: float = 0.0
+    delayed: float = 0.0
+    sought: int = 0
+    found: int = 0
+
+    @classmethod
+    def of(cls, sent: Mapping[str, Any]) -> Self:
+        """Decodes a part of the server's answer."""
+        counts = {name: int(sent.get(name, 0)) for name in ("requests", "failed", "bytes", "sought", "found")}
+        return cls(
+            **counts, **{name: sent.get(f"{name}_ms", 0) / 1000 for name in ("took", "first", "delayed")}
+        )
+
+
+@dataclass(frozen=True)
+class StreamLimit:
+    """What a stream spends most of its time on. The page "Why is my stream slow?" lists the causes.
+
+    Attributes:
+        cause: the cause.
+        share: its share of the time for which the stream was open, from 0 to 1.
+        why: the figures that lead to the cause; "" if it needs none.
+        remedy: what to do about it.
+    """
+
+    cause: str
+    share: float
+    why: str
+    remedy: str
+
+    @classmethod
+    def of(cls, sent: Mapping[str, Any]) -> Self:
+        """Decodes a part of the server's answer."""
+        return cls(
+            str(sent["cause"]), float(sent["share"]), str(sent.get("why", "")), str(sent.get("remedy", ""))
+        )
 
 
 @dataclass(frozen=True)
@@ -59,6 +143,10 @@ class StreamStatus:
         parked: whether it has released its memory and its slot because its client does not read.
         waiting: the cause of its current wait, a field of `waited`; None if it does not wait.
         waited: the time it has waited so far.
+        worked: the time it has worked so far.
+        reads: what was read from storage for it so far.
+        beside: seconds that the other streams of the server have worked since it began, added up; 0 if they are not visible.
+        limit: what it has spent most of its time on; None if that is not known yet, or if the server is older.
     """
 
     id: str
@@ -82,6 +170,10 @@ class StreamStatus:
     parked: bool
     waiting: str | None
     waited: Waited
+    worked: Worked = Worked()
+    reads: StreamReads = StreamReads()
+    beside: float = 0.0
+    limit: StreamLimit | None = None
 
     @property
     def done(self) -> float | None:
@@ -116,9 +208,11 @@ class StreamStatus:
             way=str(sent.get("way", "")),
             parked=bool(sent.get("parked", False)),
             waiting=sent.get("waiting"),
-            waited=Waited(
-                **{name: sent["waited_ms"].get(name, 0) / 1000 for name in Waited.__dataclass_fields__}
-            ),
+            waited=Waited(**_seconds(sent["waited_ms"], Waited)),
+            worked=Worked(**_seconds(sent.get("worked_ms", {}), Worked)),
+            reads=StreamReads.of(sent.get("reads", {})),
+            beside=sent.get("beside_ms", 0) / 1000,
+            limit=_part(sent, "limit", StreamLimit.of),
         )
 
 
@@ -132,6 +226,7 @@ class MemoryStatus:
         idle: the part of `used` that is kept for later streams and released when memory is needed.
         in_flight: the part of `used` for batches that clients have not taken.
         peak: the maximum of `used` so far.
+        in_flight_limit: the most that `in_flight` may be; 0 if there is no limit.
     """
 
     limit: int | None
@@ -139,11 +234,13 @@ class MemoryStatus:
     idle: int
     in_flight: int
     peak: int
+    in_flight_limit: int = 0
 
     @classmethod
     def of(cls, sent: Mapping[str, Any]) -> Self:
         """Decodes a part of the server's answer."""
-        return cls(_known(sent["limit"]), *(int(sent[n]) for n in ("used", "idle", "in_flight", "peak")))
+        rest = (int(sent.get(n, 0)) for n in ("used", "idle", "in_flight", "peak", "in_flight_limit"))
+        return cls(_known(sent["limit"]), *rest)
 
 
 @dataclass(frozen=True)
@@ -203,6 +300,7 @@ class CacheStatus:
         build_side_bytes: the size of the build sides.
         disk_limit: the maximum size of decoded columns on disk; 0 if none are kept there.
         disk_bytes: the current size of decoded columns on disk.
+        no_room: the number of columns of row groups that found no room, or made room for others.
     """
 
     limit: int
@@ -212,11 +310,13 @@ class CacheStatus:
     build_side_bytes: int
     disk_limit: int
     disk_bytes: int
+    no_room: int = 0
 
     @classmethod
     def of(cls, sent: Mapping[str, Any]) -> Self:
         """Decodes a part of the server's answer."""
-        return cls(**{name: int(sent[name]) for name in cls.__dataclass_fields__})
+        counts = {name: int(sent[name]) for name in cls.__dataclass_fields__ if name != "no_room"}
+        return cls(**counts, no_room=int(sent.get("no_room", 0)))
 
 
 @dataclass(frozen=True)
@@ -264,6 +364,7 @@ class ServerStatus:
         plans: the calls that create plans; None unless `all`.
         cache: the data kept for later streams; None unless `all`, or if nothing is kept.
         config: the state of reloading the config file; None unless `all`, or if the file is not reloaded.
+        cores: the number of cores that the server may use; None unless `all`.
     """
 
     version: str
@@ -275,6 +376,7 @@ class ServerStatus:
     plans: PlanStatus | None
     cache: CacheStatus | None
     config: ConfigStatus | None
+    cores: int | None = None
 
     @classmethod
     def of(cls, text: bytes) -> Self:
@@ -300,6 +402,7 @@ class ServerStatus:
                 plans=_part(sent, "plans", PlanStatus.of),
                 cache=_part(sent, "cache", CacheStatus.of),
                 config=_part(sent, "config", ConfigStatus.of),
+                cores=_part(sent, "cores", int),
             )
         except (AttributeError, KeyError, TypeError, ValueError) as e:
             raise errors.Internal(f"the server's status cannot be read: {e!r}") from e
@@ -325,7 +428,12 @@ class ServerStatus:
         return markup.document(title, {**values, "streams": streams or "none"})
 
 
-def _part(sent: Mapping[str, Any], name: str, decode: Callable[[Mapping[str, Any]], T]) -> T | None:
+def _seconds(sent: Mapping[str, int], of: type[Waited | Worked]) -> dict[str, float]:
+    """The fields of a type with times, of the server's milliseconds."""
+    return {name: sent.get(name, 0) / 1000 for name in of.__dataclass_fields__}
+
+
+def _part(sent: Mapping[str, Any], name: str, decode: Callable[[Any], T]) -> T | None:
     return decode(sent[name]) if name in sent else None
 
 
