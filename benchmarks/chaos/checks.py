@@ -128,11 +128,15 @@ def written(writer: Writer, table: Table) -> list[str]:
 
 
 def slope(series: list[tuple[float, float]]) -> float:
-    """The trend of a series of seconds and bytes, in MiB an hour, by least squares, after the first sixth."""
+    """The trend of a series of seconds and bytes, in MiB an hour, after the first sixth.
+
+    It is that of the least of every six values, by least squares: calls that run take memory for a while.
+    """
     after = series[len(series) // 6 :]
-    if len(after) < 10:
+    floors = [min(after[i : i + 6], key=lambda value: value[1]) for i in range(0, len(after), 6)]
+    if len(floors) < 5:
         return 0.0
-    seconds, amounts = np.array(after).T
+    seconds, amounts = np.array(floors).T
     return float(np.polyfit(seconds / 3600, amounts / (1 << 20), 1)[0])
 
 

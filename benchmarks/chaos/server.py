@@ -47,7 +47,7 @@ class Server:
         relay: through which clients reach it.
         ends: how it ended, for each time that it was not asked to.
         peak: the most bytes of resident memory.
-        heap: times, and live bytes of the heap after a collection, of the current process.
+        heap: times, and live bytes of the heap after a collection that the budget does not count, of the current process.
         asked: whether it was killed or terminated on purpose.
         squeezed: whether its memory was limited below its bound, so that the kernel may kill it.
     """
@@ -101,15 +101,24 @@ class Server:
             self.peak = max(self.peak, resident(process.pid))
 
     def measure(self) -> None:
-        """Collects garbage, and records the live heap."""
+        """Collects garbage, and records the live heap without what the memory budget has reserved."""
         try:
-            at = f"http://{self._metrics}/debug/pprof/heap?gc=1&debug=1"
-            with urllib.request.urlopen(at, timeout=20) as page:
-                found = re.search(rb"# HeapAlloc = (\d+)", page.read())
+            before = self._read("metrics")
+            heap = re.search(rb"# HeapAlloc = (\d+)", self._read("debug/pprof/heap?gc=1&debug=1"))
+            after = self._read("metrics")
         except OSError:
             return
-        if found:
-            self.heap.append((time.monotonic(), float(found[1])))
+        reserved = [
+            re.search(rb"^penstock_memory_reserved_bytes (\S+)", page, re.M) for page in (before, after)
+        ]
+        if heap and reserved[0] and reserved[1]:
+            budget = max(float(found[1]) for found in reserved if found)
+            self.heap.append((time.monotonic(), float(heap[1]) - budget))
+
+    def _read(self, page: str) -> bytes:
+        with urllib.request.urlopen(f"http://{self._metrics}/{page}", timeout=20) as answer:
+            content: bytes = answer.read()
+            return content
 
     def shift(self, seconds: int) -> None:
         """Sets its clock ahead of the machine's."""
