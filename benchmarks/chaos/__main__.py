@@ -39,6 +39,7 @@ _POLICY = """rules:
 """
 _TREND = 5.0  # MiB an hour
 _TREND_FROM = 1500.0  # seconds that a run must last for its trend to count
+_HELD = 1 << 20  # bytes of the budget, such as those of open connections
 _SETTLE = 180.0  # seconds in which every job must go on after the repairs
 _QUERY: dict[str, Any] = {"order": "shuffled", "seed": 7, "shuffle_window": 2000, "batch_rows": 100}
 
@@ -101,6 +102,19 @@ class Run:
         self._end_changes()
         for job in self.trainers:
             job.close()
+        self._released()
+
+    def _released(self) -> None:
+        """Checks that servers without streams hold little memory. They notice clients that are gone within minutes."""
+        until, holding = time.monotonic() + _SETTLE, list(self.servers)
+        while (
+            holding := [server for server in holding if server.held() > _HELD]
+        ) and time.monotonic() < until:
+            time.sleep(1)
+        self.wrong += [
+            f"server {server.number} holds {server.held():.0f} bytes of memory for nothing"
+            for server in holding
+        ]
 
     def check(self) -> dict[str, Any]:
         """Compares everything with an undisturbed run. Returns counts."""

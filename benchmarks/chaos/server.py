@@ -115,6 +115,19 @@ class Server:
             budget = max(float(found[1]) for found in reserved if found)
             self.heap.append((time.monotonic(), float(heap[1]) - budget))
 
+    def held(self) -> float:
+        """The bytes of the budget that something holds, caches for later streams aside; infinite if it does not answer."""
+        try:
+            page = self._read("metrics")
+        except OSError:
+            return float("inf")
+        sizes = [
+            re.search(rb"^penstock_memory_" + name + rb"_bytes (\S+)", page, re.M)
+            for name in (b"reserved", b"idle")
+        ]
+        reserved, idle = (float(found[1]) if found else 0.0 for found in sizes)
+        return reserved - idle
+
     def _read(self, page: str) -> bytes:
         with urllib.request.urlopen(f"http://{self._metrics}/{page}", timeout=20) as answer:
             content: bytes = answer.read()
