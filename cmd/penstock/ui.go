@@ -33,7 +33,7 @@ func uiCommand(p process) *cobra.Command {
 			"The command listens on the loopback and prints a link, which one browser can open once. It prints another\n" +
 			"link then. With --behind-proxy, there is no link: a proxy on this machine signs viewers in, and passes on\n" +
 			"the token of each as Authorization: Bearer. The servers see that token, and apply its rights.\n\n" +
-			"With --config, a page can start promotions, which run as processes of their own.\n\n" +
+			"With --config, pages can start stages and promotions, which run as processes of their own.\n\n" +
 			"--uri may name several replicas, separated by commas. All of them are asked for their streams and\n" +
 			"memory, the first one for datasets and tables.",
 		Example: "  penstock ui --uri grpc://127.0.0.1:8815\n" +
@@ -42,7 +42,7 @@ func uiCommand(p process) *cobra.Command {
 	}
 	from := newSourceFlags(c)
 	listen := cmdline.Text(c, "listen", "ADDRESS", "the address of the pages, on the loopback (default 127.0.0.1, at a free port)")
-	memory := cmdline.Text(c, "promote-memory", "SIZE", "with --config: the memory budget of a promotion that a page starts (default: half of the config file's)")
+	memory := cmdline.Text(c, "child-memory", "SIZE", "with --config: the memory budget of each stage or promotion that a page starts (default: half of the config file's)")
 	proxied := cmdline.Text(c, "behind-proxy", "HOST", "the host name of the proxy that signs viewers in")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if *proxied != "" && p.orEnv(*from.token, envToken) != "" {
@@ -55,7 +55,7 @@ func uiCommand(p process) *cobra.Command {
 			return cmdline.Errorf("--behind-proxy %s: want a host name without scheme, port and path", *proxied)
 		}
 		if *memory != "" && *from.uri != "" {
-			return cmdline.Errorf("--promote-memory is for promotions that the pages of a config file (--config) start")
+			return cmdline.Errorf("--child-memory is for what the pages of a config file (--config) start")
 		}
 		from.passed = *proxied != ""
 		return p.serveUI(c.Context(), from, *listen, *proxied, *memory)
@@ -83,12 +83,12 @@ func (p process) serveUI(ctx context.Context, from sourceFlags, listen, proxied,
 	options.Read, options.Count, options.Measure, options.Change = clients[0], clients[0], clients[0], clients[0]
 	options.Host, options.Source = proxied, p.commandSource(from)
 	if clients[0].InProcess() {
-		runs, err := p.newPromotions(p.orEnv(*from.config, envConfig), memory)
+		commands, err := p.newChildCommands(p.orEnv(*from.config, envConfig), memory)
 		if err != nil {
 			return err
 		}
-		defer runs.Close()
-		options.Promotions = runs
+		defer commands.Close()
+		options.Promotions, options.Stages = promotions{commands, p}, &stages{childCommands: commands, latest: map[string]ui.Stage{}}
 	}
 	at, err := listenLoopback(ctx, listen)
 	if err != nil {

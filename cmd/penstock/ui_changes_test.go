@@ -132,8 +132,8 @@ func TestViewersChangeTablesByPages(t *testing.T) {
 func TestMemoryOfPromotions(t *testing.T) {
 	config := readLake(t).config
 	for text, args := range map[string][]string{
-		`--promote-memory "much" is not a size, such as 4GiB`: {"--config", config, "--promote-memory", "much"},
-		"--promote-memory is for promotions":                  {"--uri", "grpc://127.0.0.1:1", "--promote-memory", "1GiB"},
+		`--child-memory "much" is not a size, such as 4GiB`: {"--config", config, "--child-memory", "much"},
+		"--child-memory is for what the pages":              {"--uri", "grpc://127.0.0.1:1", "--child-memory", "1GiB"},
 	} {
 		got := run(t, append([]string{"ui"}, args...)...)
 		require.Equal(t, exitUsage, got.code)

@@ -244,7 +244,7 @@ func Graph() []Row {
 		{Folder: "third_party/uplot"},
 		{Folder: "cmd/penstock/planpicture", Imports: "flight shape svg fault"},
 		{Folder: "cmd/penstock/children", Imports: "progress fault"},
-		{Folder: "cmd/penstock/ui", Imports: "children changes promote client cmdline planpicture statustext flight progress loader coverage verify commit history dataset decode htmlpage uplot svg jsontext fault"},
+		{Folder: "cmd/penstock/ui", Imports: "children changes promote client cmdline planpicture statustext flight progress loader coverage stage verify commit history dataset decode htmlpage uplot svg jsontext fault"},
 		{Folder: "cmd/penstock/proposal", Imports: "loader dataset catalog resolve fault"},
 		{Folder: "cmd/penstock/backfill", Imports: "proposal dataset decode catalog resolve rule fault"},
 		{Folder: "cmd/penstock/engine", Imports: "* config telemetry otlp keyfile socket inputs"},

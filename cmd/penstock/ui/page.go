@@ -40,7 +40,7 @@ func parseTemplates() (templates, error) {
 	shared := template.New("").Funcs(template.FuncMap{"text": text, "lines": lines, "size": fault.Size, "count": svg.Count})
 	for _, name := range []string{
 		"streams", "memory", "datasets", "dataset", "tables", "table", "backfills", "backfill", "verify",
-		"statistics", "publish", "undo", "moved", "promotion", "demote", "failed", "failure",
+		"statistics", "publish", "undo", "moved", "promotion", "demote", "stage", "failed", "failure",
 	} {
 		one, err := shared.Clone()
 		if err == nil {
@@ -138,7 +138,7 @@ func sectionOf(page string) string {
 		return "datasets"
 	case "table", "publish", "undo", "moved", "demote":
 		return "tables"
-	case "backfill":
+	case "backfill", "stage", "stop-stage":
 		return "backfills"
 	}
 	return page

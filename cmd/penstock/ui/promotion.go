@@ -1,7 +1,6 @@
 package ui
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -40,11 +39,10 @@ const dryRunTime = 2 * time.Minute
 // promotionBody is the page on which entries of a dataset are promoted.
 type promotionBody struct {
 	confirmation
-	Name      string // the dataset
-	Link      string // its page
-	Entries   []entryChoice
-	Run       *promotionRun // nil: none was started
-	StopToken string
+	Name    string // the dataset
+	Link    string // its page
+	Entries []entryChoice
+	Run     *promotionRun // nil: none was started
 	// The following are set if entries are chosen and none is promoted now.
 	Chosen          []string
 	Result          *promotionResult
@@ -55,6 +53,12 @@ type promotionBody struct {
 	Spark           string
 	SparkFailure    string
 	Unequal         string // why a choice between continuing and beginning again is needed; "": none is
+}
+
+// promotionRun is a promotion that was started by a page.
+type promotionRun struct {
+	commandRun
+	Result *promotionResult // nil: it runs, or has failed
 }
 
 // entryChoice is an entry that can be chosen.
@@ -76,19 +80,6 @@ type promotionResult struct {
 // promotedColumn is a column that the training table gets.
 type promotedColumn struct{ Name, Entry, Type, Old string }
 
-// promotionRun is a promotion that was started by a page.
-type promotionRun struct {
-	Running         bool
-	Began, Ended    string
-	Files, OfFiles  int64
-	Rows            int64
-	Step            string
-	Done            string // the share of files
-	Failure, Remedy string
-	Said            []string
-	Result          *promotionResult
-}
-
 // promoting is the page on which entries are promoted. If entries are chosen, it makes a dry run.
 func (p *pages) promoting(ctx context.Context, r *http.Request) (shown, error) {
 	name, chosen := r.PathValue("name"), r.URL.Query()["entry"]
@@ -96,9 +87,9 @@ func (p *pages) promoting(ctx context.Context, r *http.Request) (shown, error) {
 	body.confirmation = confirmation{Action: "/promotions/" + pathOf(name), Token: p.forms.token(r, "promotion", name)}
 	what := shown{Title: "Promote " + name, Section: "datasets"}
 	if p.Promotions != nil {
-		body.StopToken = p.forms.token(r, "stop", name)
 		if at, found := p.Promotions.State(name); found {
-			body.Run = runOf(at)
+			body.Run = runOfPromotion(at)
+			body.Run.Stop, body.Run.StopToken = body.Action+"/stop", p.forms.token(r, "stop", name)
 			if at.Running {
 				what.Every, what.Body = refresh, body
 				return what, nil
@@ -217,20 +208,16 @@ func factsOf(r promote.PromotionResult) []fact {
 	)
 }
 
-// runOf returns a promotion that was started as a page shows it.
-func runOf(at children.State) *promotionRun {
-	out := &promotionRun{
-		Running: at.Running, Began: moment(at.Began), Ended: moment(at.Ended), Files: at.Progress.Files, OfFiles: at.Progress.OfFiles,
-		Rows: at.Progress.RowsWritten, Step: cmp.Or(at.Progress.Step, "start"), Failure: fault.Redact(at.Failure), Remedy: fault.Redact(at.Remedy),
+// runOfPromotion returns a promotion that was started as a page shows it.
+func runOfPromotion(at children.State) *promotionRun {
+	out := &promotionRun{commandRun: runOf("promotion", at)}
+	files := "–"
+	if n := at.Progress; n.OfFiles > 0 {
+		files = svg.Count(n.Files) + " of " + svg.Count(n.OfFiles) + ", " + strconv.FormatInt(100*min(n.Files, n.OfFiles)/n.OfFiles, 10) + " %"
 	}
-	if out.OfFiles > 0 {
-		out.Done = strconv.FormatInt(100*min(out.Files, out.OfFiles)/out.OfFiles, 10) + " %"
-	}
-	for _, line := range at.Said {
-		out.Said = append(out.Said, fault.Redact(line))
-	}
+	out.Facts = append(out.Facts, fact{"Files done", files}, fact{"Rows written", svg.Count(at.Progress.RowsWritten)}, out.step)
 	var result changes.Promoted
-	if !at.Running && at.Failure == "" && json.Unmarshal(at.Result, &result) == nil {
+	if out.succeeded(at) && json.Unmarshal(at.Result, &result) == nil {
 		out.Result = resultOf(result)
 	}
 	return out

@@ -18,11 +18,12 @@ import (
 
 // acts is what pages need that have links to changes of a table.
 type acts struct {
-	Acts bool   // there are pages that change tables
-	Path string // the table's name in the path of such a page
+	Acts     bool   // there are pages that change tables
+	CanStage bool   // one of them stages rows
+	Path     string // the table's name in the path of such a page
 }
 
-func (p *pages) acts(table string) acts { return acts{p.Change != nil, pathOf(table)} }
+func (p *pages) acts(table string) acts { return acts{p.Change != nil, p.Stages != nil, pathOf(table)} }
 
 // noSnapshot names the state of a branch without a snapshot, in forms and commands.
 const noSnapshot = "none"

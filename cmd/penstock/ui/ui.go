@@ -47,6 +47,7 @@ type Options struct {
 	Change   Change // nil: nothing can be changed
 	// Promotions runs promotions; nil: pages show how to run them elsewhere.
 	Promotions Promotions
+	Stages     Stages // nil: pages stage nothing
 	Version    string // of this program
 	// Session returns what identifies the session of the viewer of a request, such as a cookie. Forms of other sessions are refused.
 	Session func(*http.Request) string
@@ -101,6 +102,11 @@ func (p *pages) changes(mux *http.ServeMux) {
 	if p.Promotions != nil {
 		mux.HandleFunc("POST /promotions/{name}", p.form("promotion", p.promote))
 		mux.HandleFunc("POST /promotions/{name}/stop", p.form("stop", p.stopPromotion))
+	}
+	if p.Stages != nil {
+		mux.HandleFunc("GET /stage/{name}", p.page("stage", p.staging))
+		mux.HandleFunc("POST /stage/{name}", p.form("stage", p.stage))
+		mux.HandleFunc("POST /stage/{name}/stop", p.form("stop-stage", p.stopStage))
 	}
 	mux.HandleFunc("GET /demote/{name}", p.page("demote", p.demoting))
 	mux.HandleFunc("POST /demote/{name}", p.form("demote", p.demote))

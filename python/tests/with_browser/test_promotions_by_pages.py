@@ -136,7 +136,7 @@ def test_promote_and_demote(tmp_path: Path, width: int, dark: bool) -> None:
         done(browser)
         browser.picture(tmp_path / "done.png")
         assert world.stored() == world.joined()
-        browser.run("document.querySelector('#run a[href^=\"/demote/\"]').click()")
+        browser.run("document.querySelector('main a[href^=\"/demote/\"]').click()")
         browser.wait("return document.getElementById('confirm')")
         browser.picture(tmp_path / "demote.png")
         browser.run(CONFIRM)
