@@ -50,6 +50,11 @@ func (s *service) actions() []call.Action {
 			Name: "diff", Description: "Compare two snapshots of a table: files, partitions, columns, and the keys that were added, gone or changed. Body: {table, from, to, key, only_files, progress} as JSON. Results: JSON, {progress} or {result}.", Needs: policy.Verify, Run: s.progress.Answering(s.diff),
 		})
 	}
+	if s.options.Proposer != nil {
+		all = append(all, call.Action{
+			Name: "propose", Description: "Lay out the staging table of a new feature, as Spark SQL and as the dataset that reads it. Body: {dataset, table, columns, key, sort, buckets, unaligned, replaces, from, to} as JSON. Result: JSON.", Needs: policy.Explain, Run: call.Answering(s.propose),
+		})
+	}
 	all = append(all, historian{s.options.History, s.guard, s.options.Budget}.actions()...)
 	all = append(all, s.described.Actions()...)
 	all = append(all, s.changes.Actions()...)

@@ -133,6 +133,8 @@ type Options struct {
 	History TableHistory
 	// Differ compares snapshots of tables; nil: the action diff is not served.
 	Differ Differ
+	// Proposer lays out staging tables of new features; nil: the action propose is not served.
+	Proposer Proposer
 	// Describer describes the values of columns; nil: the action stats is not served.
 	Describer describe.Describer
 	// Tables writes to tables; nil: nothing is written.

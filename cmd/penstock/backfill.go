@@ -137,10 +137,7 @@ func (f backfillFlags) script(ctx context.Context, c *config.Config, tables cata
 		}
 		plan.Features = append(plan.Features, feature)
 	}
-	if *f.replaces != "" {
-		return backfill.Replace(target, plan, *f.replaces)
-	}
-	return backfill.Add(target, plan)
+	return layOut(target, plan, *f.replaces)
 }
 
 // namesIn returns the names in a comma-separated list; nil for "".
@@ -173,18 +170,23 @@ func backfillTarget(ctx context.Context, c *config.Config, tables catalog.Catalo
 		}
 		target.Dataset = dataset.Dataset{Name: unusedName(name, known), Training: dataset.Training{Table: name}}
 	}
-	var err error
+	err := readTables(ctx, tables, &target)
+	return target, err
+}
+
+// readTables reads the tables of a target's dataset.
+func readTables(ctx context.Context, tables catalog.Catalog, target *backfill.Target) (err error) {
 	if target.Training, err = tables.Table(ctx, target.Dataset.Training.Table, target.Dataset.Training.Ref); err != nil {
-		return target, err
+		return err
 	}
 	for _, s := range target.Dataset.Staging {
 		t, err := tables.Table(ctx, s.Table, s.Ref)
 		if err != nil {
-			return target, err
+			return err
 		}
 		target.Staging = append(target.Staging, t)
 	}
-	return target, nil
+	return nil
 }
 
 // unusedName returns the last part of a table's name, or, if a dataset already has that name, the
@@ -200,8 +202,8 @@ func unusedName(table string, known []string) string {
 // checkAbsent returns an error if a table already exists, or if no catalog of the config file could
 // contain it.
 func checkAbsent(ctx context.Context, c *config.Config, tables catalog.Catalog, table string) error {
-	if !strings.Contains(table, ".") {
-		return fault.InvalidField("--table", "%q has no namespace", table).WithRemedy("write namespace.table")
+	if err := checkNamespace(table); err != nil {
+		return err
 	}
 	_, err := tables.Table(ctx, table, dataset.Ref{})
 	switch {
@@ -210,6 +212,14 @@ func checkAbsent(ctx context.Context, c *config.Config, tables catalog.Catalog, 
 			WithRemedy("name another one with --table, or add the entry to the dataset yourself: docs/features.md")
 	case fault.KindOf(err) != fault.NotFound, c.DefaultCatalog() == "" && catalogOf(c, table) == "":
 		return err
+	}
+	return nil
+}
+
+// checkNamespace returns an error for a name of a table without a namespace.
+func checkNamespace(table string) error {
+	if !strings.Contains(table, ".") {
+		return fault.InvalidField("--table", "%q has no namespace", table).WithRemedy("write namespace.table")
 	}
 	return nil
 }

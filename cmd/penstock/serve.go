@@ -168,7 +168,7 @@ func (p process) serve(ctx context.Context, c *config.Config, again func() (*con
 		StallTimeout: c.Server.StallTimeout, Version: version(), Logger: log, Observer: metrics.Observer(), Trace: e.Tracer,
 		TLS: entry.Handshakes(listener), Authenticate: entry.Authenticate(), Policy: allowed.InUse, Audit: entry.Audits,
 		Local: mapped.Sessions, LocalSocket: mapped.Path, Sharing: e.Sharing, ColumnSizes: e.Loader.ColumnSizes, Cache: e.CacheAdmin(),
-		History: e.Tables, Differ: e.Differ(engine.StageCalls(c.Server.Memory)), Describer: e.Describer(maxDescribed, createdBy(), unkeptLog(log)), Tables: tables, Maintenance: tables, Promoter: e.Promoter(), MaxStages: engine.StageCalls(c.Server.Memory), Config: reloader.Status(), Ready: readiness.ready,
+		History: e.Tables, Differ: e.Differ(engine.StageCalls(c.Server.Memory)), Proposer: proposer{c, e.Tables.Untagged}, Describer: e.Describer(maxDescribed, createdBy(), unkeptLog(log)), Tables: tables, Maintenance: tables, Promoter: e.Promoter(), MaxStages: engine.StageCalls(c.Server.Memory), Config: reloader.Status(), Ready: readiness.ready,
 	})
 	metrics.Streams(server)
 	mapped.Observe(metrics)

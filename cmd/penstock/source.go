@@ -246,7 +246,7 @@ func (e environment) openLocal(ctx context.Context, file string, log io.Writer) 
 	tables := built.TableWriter(1)
 	server := flight.New(flight.Options{ //nolint:contextcheck // calls have their own contexts
 		Loader: built.Loader, Verifier: built.Loader, ColumnSizes: built.Loader.ColumnSizes, Cache: built.CacheAdmin(), Keys: func() *ticket.Keys { return keys }, Clock: e.clock, MaxMessage: localMessage, MaxDetails: localDetails, Version: version(),
-		Budget: built.Budget, History: built.Tables, Differ: built.Differ(1), Describer: built.Describer(0, createdBy(), noteUnkept(log)), Tables: tables, Maintenance: tables, Promoter: built.Promoter(), MaxStages: 1,
+		Budget: built.Budget, History: built.Tables, Differ: built.Differ(1), Proposer: proposer{c, built.Tables.Untagged}, Describer: built.Describer(0, createdBy(), noteUnkept(log)), Tables: tables, Maintenance: tables, Promoter: built.Promoter(), MaxStages: 1,
 		// Log only bugs: the client reports other failures.
 		Logger: telemetry.NewLogger(log, slog.LevelError, "text"),
 	})

@@ -80,7 +80,7 @@ func (p process) serveUI(ctx context.Context, from sourceFlags, listen, proxied,
 	for i, one := range clients {
 		options.Replicas = append(options.Replicas, ui.Replica{Name: one.Name(), Watched: clients[i]})
 	}
-	options.Read, options.Count, options.Measure, options.Change = clients[0], clients[0], clients[0], clients[0]
+	options.Read, options.Count, options.Measure, options.Propose, options.Change = clients[0], clients[0], clients[0], clients[0], clients[0]
 	options.Host, options.Source = proxied, p.commandSource(from)
 	if clients[0].InProcess() {
 		commands, err := p.newChildCommands(p.orEnv(*from.config, envConfig), memory)

@@ -11,6 +11,7 @@ package backfill
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
 
@@ -45,12 +46,15 @@ type StagingPlan struct {
 	Buckets   int      // the number of buckets of the key; 0: as many as the training table has
 	Unaligned bool     // whether a row of the staging table applies to all partitions of the training table
 	Sort      []string // columns of the staging table; nil: its key
+	// From and To are the first and the last day of the rows that the script inserts; zero: there is no limit.
+	From, To time.Time
 }
 
 // Script is the SQL to run in Spark, and the dataset to use.
 type Script struct {
 	SQL     string
 	Dataset dataset.Dataset
+	Layout  Layout // of the staging table; zero if the script creates none
 
 	added bool // whether the last entry of the dataset is new
 }

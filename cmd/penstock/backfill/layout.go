@@ -20,6 +20,7 @@ type stagingLayout struct {
 	bucketed bool     // whether the training table is bucketed by the key
 	aligned  string   // the column of the aligned partition; "": partitions are not aligned
 	sort     []string
+	days     []string // the conditions of the script that select days
 	leftOut  []string // texts that name the partition fields of the training table that the staging table does not have, with the reasons
 	advice   []string // advice about the training table, for the script's reader
 }
@@ -45,6 +46,9 @@ func (p StagingPlan) lay(to Target) (*stagingLayout, error) {
 		s.entry.Columns = append(s.entry.Columns, dataset.Column{Column: f.Name})
 	}
 	if err := s.checkColumns(); err != nil {
+		return nil, err
+	}
+	if err := s.limit(p.From, p.To); err != nil {
 		return nil, err
 	}
 	return s, s.order(p.Sort)

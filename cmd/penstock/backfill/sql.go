@@ -112,7 +112,7 @@ func (s *stagingLayout) script(to Target, d dataset.Dataset, tables []*catalog.T
 		b.WriteString("\n")
 		comment(&b, "", further...)
 	}
-	return &Script{SQL: b.String(), Dataset: d, added: true}, nil
+	return &Script{SQL: b.String(), Dataset: d, Layout: s.layout(), added: true}, nil
 }
 
 // create writes the statement that creates the table.
@@ -179,7 +179,7 @@ func (s *stagingLayout) insert(b *strings.Builder, table string) {
 	for i, k := range s.entry.Key {
 		keys[i] = quoted(k.Staging) + " IS NOT NULL"
 	}
-	fmt.Fprintf(b, "INSERT INTO %s\nSELECT %s\nFROM <source>\nWHERE %s;\n", table, strings.Join(columns, ", "), strings.Join(keys, " AND "))
+	fmt.Fprintf(b, "INSERT INTO %s\nSELECT %s\nFROM <source>\nWHERE %s;\n", table, strings.Join(columns, ", "), strings.Join(append(keys, s.days...), " AND "))
 }
 
 // swapInTraining returns the comments of a script whose new column replaces a column of the

@@ -33,6 +33,7 @@ import (
 	"github.com/penstock/penstock/flight/progress"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader"
+	"github.com/penstock/penstock/loader/dataset/decode"
 	"github.com/penstock/penstock/loader/plan/coverage"
 )
 
@@ -183,6 +184,11 @@ func (c *Client) Shape(ctx context.Context, query []byte) (out flight.PlanShape,
 // Coverage counts the rows of a query by partition and bucket, without reading data.
 func (c *Client) Coverage(ctx context.Context, query []byte) (out coverage.Coverage, err error) {
 	return out, c.actJSON(ctx, "explain_coverage", query, &out)
+}
+
+// Propose lays out the staging table of a new feature.
+func (c *Client) Propose(ctx context.Context, request decode.ProposeCommand) (out flight.Proposal, err error) {
+	return out, c.actJSON(ctx, "propose", request, &out)
 }
 
 // Verify returns the server's report on the keys of a query's tables. It calls report with each

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/cmd/penstock/ui"
+	"github.com/penstock/penstock/flight"
 	"github.com/penstock/penstock/flight/progress"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader"
@@ -78,10 +79,11 @@ func staged(id int64, token string) history.Entry {
 func pagesOf(t *testing.T, of interface {
 	ui.Read
 	ui.Count
+	ui.Propose
 },
 ) http.Handler {
 	t.Helper()
-	pages, err := ui.New(ui.Options{Read: of, Count: of, Version: "v"})
+	pages, err := ui.New(ui.Options{Read: of, Count: of, Propose: of, Version: "v"})
 	require.NoError(t, err)
 	return pages
 }
@@ -317,4 +319,45 @@ func TestVerificationOfABackfill(t *testing.T) {
 		answer, _ := get(t, pages, path)
 		require.Equal(t, want, answer.StatusCode, path)
 	}
+}
+
+// Propose lays out a table with hostile names.
+func (s *server) Propose(ctx context.Context, request decode.ProposeCommand) (flight.Proposal, error) {
+	s.proposed = append(s.proposed, request)
+	return flight.Proposal{
+		Dataset: request.Dataset, Table: request.Table, SQL: "CREATE TABLE `" + hostile + "`\n", YAML: "datasets:\n  " + hostile + "\n",
+		Columns: []flight.ProposedColumn{{Name: "id", Type: "BIGINT"}, {Name: hostile, Type: "FLOAT"}}, Key: []string{"id"}, Partition: []string{"bucket(4, `id`)"}, Sort: []string{"id"},
+		Aligned: "day", StageFlags: []string{"--key", "id", "--buckets", "4"}, Notes: []string{hostile},
+	}, s.called(ctx)
+}
+
+// The page of a new backfill asks for the layout of the table that the form describes, and has texts to copy.
+//
+// spec: ui-17
+func TestNewBackfill(t *testing.T) {
+	of := features()
+	pages := pagesOf(t, of)
+	_, body := get(t, pages, "/backfills/new")
+	require.Empty(t, of.proposed)
+	require.Contains(t, body, "<option>homefeed</option>")
+	form := url.Values{
+		"dataset": {"homefeed"}, "table": {" features.x "}, "columns": {"a:float\r\n\n b:list<long> "}, "from": {"2026-11-01"}, "to": {""}, "key": {"id, day"}, "sort": {""},
+		"buckets": {"8"}, "replaces": {""}, "unaligned": {"on"},
+	}
+	_, body = get(t, pages, "/backfills/new?"+form.Encode())
+	require.Equal(t, []decode.ProposeCommand{{
+		Dataset: "homefeed", Table: "features.x", Columns: []string{"a:float", "b:list<long>"}, Key: []string{"id", "day"}, Buckets: 8, Unaligned: true, From: "2026-11-01",
+	}}, of.proposed)
+	for _, text := range []string{
+		"<option selected>homefeed</option>", "bucket(4, `id`)", `data-copy="sql"`, `id="yaml"`, "penstock stage features.x --key id --buckets 4 --token ", "penstock stage features.x --branch backfill --token ", "training rows with its key and <bdi>day</bdi>",
+	} {
+		require.Contains(t, body, text)
+	}
+	require.NotContains(t, body, "<script>")
+	require.NotContains(t, body, "\u202e")
+	form.Set("buckets", "many")
+	answer, body := get(t, pages, "/backfills/new?"+form.Encode())
+	require.Equal(t, http.StatusOK, answer.StatusCode, "the form stays")
+	require.Contains(t, body, "is not a number")
+	require.Contains(t, body, "b:list&lt;long&gt;")
 }

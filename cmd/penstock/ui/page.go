@@ -37,9 +37,9 @@ type templates map[string]*template.Template
 
 func parseTemplates() (templates, error) {
 	out, lists := templates{}, map[string]string{"datasets": "list", "tables": "list"}
-	shared := template.New("").Funcs(template.FuncMap{"text": text, "lines": lines, "size": fault.Size, "count": svg.Count})
+	shared := template.New("").Funcs(template.FuncMap{"text": text, "lines": lines, "code": code, "size": fault.Size, "count": svg.Count})
 	for _, name := range []string{
-		"streams", "memory", "datasets", "dataset", "tables", "table", "backfills", "backfill", "verify",
+		"streams", "memory", "datasets", "dataset", "tables", "table", "backfills", "backfill", "verify", "new",
 		"statistics", "publish", "undo", "moved", "promotion", "demote", "stage", "failed", "failure",
 	} {
 		one, err := shared.Clone()
@@ -68,6 +68,19 @@ func lines(value string) string {
 	var b strings.Builder
 	for line := range strings.Lines(value) {
 		b.WriteString(svg.Printable(strings.TrimSuffix(line, "\n"), maxLine) + "\n")
+	}
+	return b.String()
+}
+
+// code returns a text to copy, of any length. Its characters that do not print are replaced: they must not be copied unseen.
+func code(value string) string {
+	var b strings.Builder
+	for line := range strings.Lines(value) {
+		text, ended := strings.CutSuffix(line, "\n")
+		b.WriteString(svg.Printable(text, len(text)))
+		if ended {
+			b.WriteByte('\n')
+		}
 	}
 	return b.String()
 }
@@ -138,7 +151,7 @@ func sectionOf(page string) string {
 		return "datasets"
 	case "table", "publish", "undo", "moved", "demote":
 		return "tables"
-	case "backfill", "stage", "stop-stage":
+	case "backfill", "new", "stage", "stop-stage":
 		return "backfills"
 	}
 	return page

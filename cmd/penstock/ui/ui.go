@@ -44,6 +44,7 @@ type Options struct {
 	Read     Read
 	Measure  Measure
 	Count    Count
+	Propose  Propose
 	Change   Change // nil: nothing can be changed
 	// Promotions runs promotions; nil: pages show how to run them elsewhere.
 	Promotions Promotions
@@ -83,6 +84,7 @@ func New(options Options) (http.Handler, error) {
 	mux.HandleFunc("GET /tables/{name}", p.page("table", p.table))
 	mux.HandleFunc("GET /tables/{name}/statistics", p.statistics("table"))
 	mux.HandleFunc("GET /backfills", p.page("backfills", p.backfills))
+	mux.HandleFunc("GET /backfills/new", p.page("new", p.newBackfill))
 	mux.HandleFunc("GET /backfills/{name}", p.page("backfill", p.backfill))
 	mux.HandleFunc("GET /backfills/{name}/verify", p.verifyBackfill)
 	if p.Change != nil {

@@ -41,7 +41,8 @@ type server struct {
 	// measured are the measurements that were asked for.
 	measured []decode.StatsCommand
 	// queries are those whose rows were counted or verified.
-	queries []string
+	queries  []string
+	proposed []decode.ProposeCommand
 }
 
 func (s *server) called(ctx context.Context) error {
@@ -125,7 +126,7 @@ func stream(id, job string) flight.StreamStatus {
 // handler returns the pages of servers, which every request may see.
 func handler(t *testing.T, servers ...*server) http.Handler {
 	t.Helper()
-	options := ui.Options{Read: servers[0], Measure: servers[0], Count: servers[0], Version: "v"}
+	options := ui.Options{Read: servers[0], Measure: servers[0], Count: servers[0], Propose: servers[0], Version: "v"}
 	for i, one := range servers {
 		options.Replicas = append(options.Replicas, ui.Replica{Name: "replica-" + strconv.Itoa(i), Watched: one})
 	}
@@ -152,7 +153,7 @@ func get(t *testing.T, from http.Handler, path string, header ...string) (*http.
 // all are the paths of all pages.
 func all() []string {
 	return []string{
-		"/", "/memory", "/datasets", "/datasets/homefeed", "/datasets/broken", "/tables", "/tables/features.a", "/datasets/none", "/tables/none", "/backfills",
+		"/", "/memory", "/datasets", "/datasets/homefeed", "/datasets/broken", "/tables", "/tables/features.a", "/datasets/none", "/tables/none", "/backfills", "/backfills/new",
 		"/datasets/homefeed/statistics", "/tables/features.a/statistics",
 	}
 }

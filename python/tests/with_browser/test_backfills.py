@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import shlex
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -83,8 +84,10 @@ def pages(*source: str) -> Iterator[str]:
         [BINARY, "ui", *source], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as process:
         assert process.stdout is not None
-        yield process.stdout.readline().strip()
-        process.terminate()
+        try:
+            yield process.stdout.readline().strip()
+        finally:
+            process.terminate()
         assert process.wait(60) == 0
 
 
@@ -186,3 +189,52 @@ def test_pages_are_right_after_a_crash(tmp_path: Path) -> None:
             browser.open(link.split("/enter")[0] + "/backfills/features.score?branch=trial")
             assert "4 partitions with 1,600 training rows and no staged row" in browser.run(TEXT)
             assert sorted(stages.tokens("trial")) == [f"trial-{day}" for day in days]
+
+
+# spec: ui-17, backfill-14
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (1280, True), (390, False), (390, True)])
+def test_a_new_backfill(served: Server, stages: Stages, width: int, dark: bool, tmp_path: Path) -> None:
+    with pages("--uri", f"grpc://{served.address}") as link, Browser(width, 900, dark=dark) as browser:
+        browser.open(link)
+        browser.open(link.split("/enter")[0] + "/backfills")
+        browser.run("document.querySelector('a[href=\"/backfills/new\"]').click()")
+        browser.wait("return document.querySelector('form.fields')")
+        check(browser, tmp_path / f"form-{width}-{dark}.png")
+        fill = "document.querySelector('[name={}]').value = {!r};"
+        values = {"table": f"features.n{width}{dark}", "from": "2026-11-02", "to": "2026-11-05"}
+        browser.run("".join(fill.format(*one) for one in values.items()))
+        submit = "document.querySelector('form.fields button').click()"
+        columns = "document.querySelector('[name=columns]').value = `{}`;"
+        browser.run(columns.format("v") + submit)
+        browser.wait("return document.querySelector('main .failure')")
+        assert browser.run("return document.querySelector('[name=from]').value") == "2026-11-02"
+        check(browser, tmp_path / f"wrong-{width}-{dark}.png")
+        browser.run(columns.format(HOSTILE + ":float\\nv:int") + submit)
+        browser.wait("return document.querySelector('#sql')")
+        texts = {
+            name: browser.run(f"return document.querySelector('#{name}').textContent")
+            for name in ("sql", "stage")
+        }
+        assert (
+            "WHERE `id` IS NOT NULL AND `day` >= DATE '2026-11-02' AND `day` < DATE '2026-11-06';"
+            in texts["sql"]
+        )
+        check(browser, tmp_path / f"new-{width}-{dark}.png")
+        copying = "window.copied = ''; navigator.clipboard.writeText = async (t) => { window.copied = t; };"
+        browser.run(copying + "document.querySelector('[data-copy=sql]').click()")
+        assert browser.run("return window.copied") == texts["sql"]
+        browser.run("document.querySelector('#stage').scrollIntoView()")
+        check(browser, tmp_path / f"stage-{width}-{dark}.png")
+        file = stages.folder / f"new-{width}-{dark}.parquet"
+        day = pa.array([datetime.date(2026, 11, 2)], pa.date32())
+        rows = {"id": pa.array([1], pa.int64()), "day": day, HOSTILE: pa.array([0.5], pa.float32())}
+        pq.write_table(pa.table({**rows, "v": pa.array([3], pa.int32())}), file)
+        for line in texts["stage"].splitlines():
+            words = shlex.split(line.removesuffix("FILES…"))
+            at = words.index("--uri")
+            if "--branch" in words:  # other rows
+                pq.write_table(pa.table({"id": pa.array([7], pa.int64()), "day": day}), file)
+            stages.run(words[2], *words[3:at], str(file))
+        browser.open(link.split("/enter")[0] + "/backfills?within=" + values["table"])
+        assert "backfill" in browser.run("return document.querySelector('tbody').textContent")
+        check(browser, tmp_path / f"staged-{width}-{dark}.png")

@@ -170,7 +170,24 @@ async function run(every) {
 	}
 }
 
+// addCopying shows the buttons that copy a text.
+function addCopying() {
+	if (!navigator.clipboard) return;
+	for (const button of document.querySelectorAll("[data-copy]")) {
+		button.hidden = false;
+		button.addEventListener("click", async () => {
+			try {
+				await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
+				button.textContent = "Copied";
+			} catch {
+				button.textContent = "Select the text, and copy it";
+			}
+		});
+	}
+}
+
 function start() {
+	addCopying();
 	addEventListener("resize", () => {
 		for (const [id, chart] of charts) {
 			const place = document.getElementById(id);
