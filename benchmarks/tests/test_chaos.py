@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 import unittest
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 from chaos import checks, schedule, values
+from chaos.server import live
 
 
 class ScheduleTest(unittest.TestCase):
@@ -59,6 +61,11 @@ class LogTest(unittest.TestCase):
     def test_trends_are_found(self) -> None:
         grows = [(second * 20.0, 1e8 + second * 20 / 3600 * (9 << 20)) for second in range(180)]
         assert round(checks.slope(grows), 3) == 9
+
+    def test_live_bytes_are_those_of_the_sample(self) -> None:
+        text = "heap profile: 3: 1572864 [9: 9] @ heap/1048576\n1: 1048576 [1: 1048576] @ 0x1 0x2\n2: 1024 [2: 1024] @ 0x3\n"
+        large, small = (1 << 20) / (1 - math.exp(-2)), 1024 / (1 - math.exp(-1 / 1024))
+        assert abs(live(text) - large - small) < 1
 
 
 if __name__ == "__main__":
