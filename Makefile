@@ -240,8 +240,8 @@ restarts: build release-before .venv/bench/.stamp ## 100 rolling restarts of thr
 
 CHAOS := PYTHONPATH=benchmarks:python/src:python/tests PENSTOCK_BIN=$(SHIFTED) .venv/test/bin/python -m chaos
 .PHONY: chaos
-chaos: build-shifted .venv/test/.stamp $(PENSTOCK_S3GATEWAY) ## an hour of faults of everything below trainers and writers; SEED=2: other faults
-	$(CHAOS) --seed $(or $(SEED),1)
+chaos: build-shifted .venv/test/.stamp $(PENSTOCK_S3GATEWAY) ## an hour of faults of everything below trainers and writers; SEED=2: other faults; FLAGS="--for 600 --faults 100": shorter
+	$(CHAOS) --seed $(or $(SEED),1) $(FLAGS)
 
 .PHONY: agree
 agree: build .venv/bench/.stamp ## TPC-H and T whole: DuckDB and Polars give the same rows
