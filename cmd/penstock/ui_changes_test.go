@@ -140,3 +140,53 @@ func TestMemoryOfPromotions(t *testing.T) {
 		require.Contains(t, got.stderr, text)
 	}
 }
+
+// A viewer sees the dry run of a promotion and takes promoted columns back, with the right promote, and the audit log names the viewer.
+//
+// spec: ui-24, ui-25, ui-27
+func TestViewersTakePromotionsBackByPages(t *testing.T) {
+	l := stagingLake(t)
+	l.config = l.file(t, "promoted.yaml", `
+catalogs:
+  default: {type: sql, uri: "sqlite:///catalog.db", warehouse: "file://`+l.dir+`", writes: {namespaces: [features]}}
+datasets:
+  home: {training: {table: features.history}, key: [req_id], staging: [{table: features.origin, name: origin, prefix: origin_}]}
+`)
+	for _, table := range []string{"features.history", "features.origin"} {
+		file := l.parquetFile(t, table+".parquet", `[{"req_id": 1, "country": "CH"}, {"req_id": 2, "country": "DE"}]`)
+		got := run(t, "stage", table, file, "--key", "req_id", "--buckets", "1", "--config", l.config)
+		require.Zero(t, got.code, got.stderr)
+	}
+	server := changingServer(t, l, "promote")
+	base := strings.TrimSuffix(startUI(t, "--uri", server.uri(), "--behind-proxy", "penstock.example.com"), "/")
+	writer, reader := viewerOf(t, base, server.writer), viewerOf(t, base, server.reader)
+	const path = "/promotions/home?entry=origin"
+	status, page := reader.get(t, path)
+	require.Equal(t, http.StatusForbidden, status)
+	require.Contains(t, page, "allow: [promote]")
+	status, page = writer.get(t, path)
+	require.Equal(t, http.StatusOK, status)
+	require.Contains(t, page, "penstock promote home origin --uri grpc://")
+	require.NotContains(t, page, `<form method="post"`, "a server's pages start no promotion")
+	require.Zero(t, run(t, "promote", "home", "origin", "--config", l.config).code)
+
+	_, page = writer.get(t, path)
+	require.Contains(t, page, "has the columns")
+	const demote = "/demote/features.history?column=origin_country"
+	status, _ = reader.get(t, demote)
+	require.Equal(t, http.StatusForbidden, status)
+	_, page = writer.get(t, demote)
+	action, fields := formOn(t, page)
+	before := len(server.lines(t))
+	for range 2 {
+		status, next, page := writer.post(t, action, fields)
+		require.Equal(t, http.StatusSeeOther, status, page)
+		_, page = writer.get(t, next)
+		require.Contains(t, page, "has no promoted columns")
+	}
+	rows := run(t, "cat", "--query", `{"dataset": {"training": {"table": "features.history"}}}`, "--config", l.config, "--format", "csv")
+	require.NotContains(t, rows.stdout, "origin_country")
+	for _, line := range server.lines(t)[before:] {
+		require.Equal(t, []string{string(audit.Demote), "writer"}, []string{string(line.Event), line.Subject})
+	}
+}

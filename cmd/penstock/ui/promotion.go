@@ -104,7 +104,9 @@ func (p *pages) promoting(ctx context.Context, r *http.Request) (shown, error) {
 		body.Entries = append(body.Entries, entryChoice{entry, slices.Contains(chosen, entry)})
 	}
 	if len(chosen) > 0 && !r.URL.Query().Has("part") { // the script loads parts again and again
-		p.dryRun(ctx, &body, chosen)
+		if err := p.dryRun(ctx, &body, chosen); err != nil {
+			return shown{}, err
+		}
 	}
 	what.Body = body
 	return what, nil
@@ -126,8 +128,9 @@ func (p *pages) datasetNamed(ctx context.Context, name string) (client.Dataset, 
 	return client.Dataset{}, dataset.Unknown(name, names)
 }
 
-// dryRun adds what promoting entries would do, and the ways to do it.
-func (p *pages) dryRun(ctx context.Context, body *promotionBody, chosen []string) {
+// dryRun adds what promoting entries would do, and the ways to do it, or why they cannot be promoted. It returns an error if the viewer may promote
+// nothing.
+func (p *pages) dryRun(ctx context.Context, body *promotionBody, chosen []string) error {
 	body.Chosen = chosen
 	request := decode.PromoteCommand{Dataset: body.Name, Entries: chosen, DryRun: true}
 	var out changes.Promoted
@@ -139,21 +142,26 @@ func (p *pages) dryRun(ctx context.Context, body *promotionBody, chosen []string
 			err = nil
 		}
 	}
-	if err != nil {
+	switch kind := fault.KindOf(err); {
+	case err == nil:
+	case kind == fault.Forbidden || kind == fault.Unauthenticated:
+		return err
+	default:
 		body.Failure, body.Remedy = failureOf(err).Message, failureOf(err).Remedy
-		return
+		return nil
 	}
 	body.Result = resultOf(out)
 	body.Command = cmdline.Join(append([]string{"penstock", "promote", body.Name}, chosen...)...) + p.Source
 	body.Back = cmdline.Join("penstock", "demote", out.Table, firstColumn(out)) + p.Source
 	body.Job = jobManifest(body.Name, chosen, p.Version)
 	if p.Promotions == nil {
-		return
+		return nil
 	}
 	body.Starts, body.Memory = true, fault.Size(p.Promotions.Memory())
 	if body.Spark, err = p.Promotions.SparkSQL(ctx, body.Name, chosen); err != nil {
 		body.SparkFailure = failureOf(err).Message
 	}
+	return nil
 }
 
 // unseen takes messages of progress that nobody looks at.
