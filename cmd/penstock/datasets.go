@@ -16,6 +16,7 @@ import (
 	"github.com/penstock/penstock/cmd/penstock/client"
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
 	"github.com/penstock/penstock/cmd/penstock/rowformat"
+	"github.com/penstock/penstock/cmd/penstock/ui"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/dataset"
 )
@@ -45,9 +46,12 @@ func datasetsCommand(p process) *cobra.Command {
 			case *asJSON:
 				err = p.printJSON(datasetsJSON(all))
 			case len(args) > 0:
-				return p.printColumns(all[0])
+				err = p.printColumns(all[0])
+				p.notePage(ctx, from, ui.PathOfDataset(args[0]))
+				return err
 			default:
 				err = p.printDatasets(all)
+				p.notePage(ctx, from, ui.PathOfDataset(""))
 			}
 			return errors.Join(err, unreadable(all))
 		})

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"strconv"
+	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/spf13/cobra"
@@ -13,6 +14,7 @@ import (
 	"github.com/penstock/penstock/cmd/penstock/client"
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
 	"github.com/penstock/penstock/cmd/penstock/planpicture"
+	"github.com/penstock/penstock/cmd/penstock/ui"
 	"github.com/penstock/penstock/flight"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader"
@@ -112,6 +114,7 @@ func explainCommand(p process) *cobra.Command {
 				return err
 			}
 			_, err = io.WriteString(p.stdout, plan)
+			p.notePage(ctx, from, ui.PathOfDataset(strings.Join(args, "")))
 			return err
 		})
 	}

@@ -50,7 +50,9 @@ func statusCommand(p process) *cobra.Command {
 			case *asJSON:
 				return p.printSent(sent, "  ")
 			}
-			return statustext.Write(p.stdout, now, nil)
+			err = statustext.Write(p.stdout, now, nil)
+			p.notePage(ctx, from, "/")
+			return err
 		})
 	}
 	return c

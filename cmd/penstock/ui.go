@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/penstock/penstock/cmd/penstock/client"
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
+	"github.com/penstock/penstock/cmd/penstock/openpage"
 	"github.com/penstock/penstock/cmd/penstock/ui"
 	"github.com/penstock/penstock/cmd/penstock/webserver"
 	"github.com/penstock/penstock/internal/fault"
@@ -106,10 +108,65 @@ func (p process) serveUI(ctx context.Context, from sourceFlags, listen, proxied,
 	if err != nil {
 		return errors.Join(err, at.Close())
 	}
+	if proxied == "" {
+		defer p.announce(from, base)()
+	}
 	if _, err := fmt.Fprintln(p.stdout, base+path); err != nil {
 		return errors.Join(fault.New(fault.Unavailable, "write the address to standard output: %w", err), at.Close())
 	}
 	return serveUntil(ctx, webserver.New(webserver.ForLoopback(proxied, enter(pages)), pageConnections, telemetry.NewLogger(p.stderr, slog.LevelWarn, "text")), at)
+}
+
+// runtimeFolder returns the folder for the addresses of open pages; "" if the user has none.
+func (p process) runtimeFolder() string {
+	if folder := p.orEnv("", "XDG_RUNTIME_DIR"); filepath.IsAbs(folder) {
+		return filepath.Join(folder, "penstock")
+	}
+	return ""
+}
+
+// sources returns the URIs of the servers that the flags or the environment name, or else the path of the config file.
+func (p process) sources(from sourceFlags) []string {
+	file, uri := *from.config, *from.uri
+	if file == "" && uri == "" {
+		file, uri = p.orEnv("", envConfig), p.orEnv("", envURI)
+	}
+	if uri != "" {
+		return strings.Split(uri, ",")
+	}
+	path, err := filepath.Abs(file)
+	if err != nil {
+		return nil
+	}
+	return []string{path}
+}
+
+// announce lets other commands of the user find the pages at an address. The function that it returns ends this.
+func (p process) announce(from sourceFlags, address string) (end func()) {
+	folder := p.runtimeFolder()
+	if folder == "" {
+		return func() {}
+	}
+	end, err := openpage.Announce(folder, p.sources(from), address)
+	if err != nil {
+		p.note("other commands do not find these pages: %s\n", fault.Redact(err.Error()))
+		return func() {}
+	}
+	return end
+}
+
+// notePage says on standard error where pages about the source are shown, if they are and standard output is a terminal. The path is that of one of the pages.
+func (p process) notePage(ctx context.Context, from sourceFlags, path string) {
+	folder := p.runtimeFolder()
+	if p.width == 0 || folder == "" {
+		return
+	}
+	for _, source := range p.sources(from) {
+		if base := openpage.Find(ctx, folder, source); base != "" {
+			p.note("page: %s%s\n", base, path)
+			return
+		}
+	}
 }
 
 // commandSource returns the flags that name the first server or the config file in the commands that pages show.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,18 +20,30 @@ import (
 // startUI runs penstock ui, and returns what it prints first. The command ends with the test.
 func startUI(t *testing.T, args ...string) string {
 	t.Helper()
+	link, _ := startUIWith(t, nil, args...)
+	return link
+}
+
+// startUIWith is startUI with an environment. It also returns a function that ends the command.
+func startUIWith(t *testing.T, env func(string) (string, bool), args ...string) (link string, end func()) {
+	t.Helper()
 	read, write := io.Pipe()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan int)
-	p := process{terminal: terminal{stdin: strings.NewReader(""), stdout: write, stderr: io.Discard}, environment: environment{clock: time.Now}}
-	go func() { ended <- p.run(ctx, append([]string{"ui"}, args...)) }()
-	t.Cleanup(func() {
+	p := process{terminal: terminal{stdin: strings.NewReader(""), stdout: write, stderr: io.Discard}, environment: environment{clock: time.Now, env: env}}
+	go func() {
+		code := p.run(ctx, append([]string{"ui"}, args...))
+		_ = write.Close() // so that the test does not wait for a link
+		ended <- code
+	}()
+	end = sync.OnceFunc(func() {
 		cancel()
 		require.Equal(t, exitOK, <-ended)
 	})
+	t.Cleanup(end)
 	line, err := bufio.NewReader(read).ReadString('\n')
 	require.NoError(t, err)
-	return strings.TrimSpace(line)
+	return strings.TrimSpace(line), end
 }
 
 // browse returns the answer to a request.
@@ -155,4 +168,38 @@ func TestExplainDraws(t *testing.T) {
 	got := run(t, "explain", "home", "--svg", "-", "--config", l.config)
 	require.Equal(t, exitUsage, got.code)
 	require.Contains(t, got.stderr, "--svg -")
+}
+
+// Commands on a terminal name the page about their server or config file while it is shown, without the key of a link.
+//
+// spec: ui-36
+func TestCommandsNameTheOpenPage(t *testing.T) {
+	l := readLake(t)
+	server := start(t, "--config", l.config)
+	folder := t.TempDir()
+	env := func(name string) (string, bool) {
+		if name != "XDG_RUNTIME_DIR" {
+			return "", false
+		}
+		return folder, true
+	}
+	link, end := startUIWith(t, env, "--uri", server.uri())
+	base, _, _ := strings.Cut(link, "/enter?key=")
+	noted := func(width int, args ...string) string {
+		got := runWith(t, process{terminal: terminal{width: width}, environment: environment{env: env}}, args...)
+		require.NotContains(t, got.stdout, base)
+		return got.stderr
+	}
+	for path, args := range map[string][]string{"/": {"status"}, "/datasets/home": {"explain", "home"}, "/datasets": {"datasets"}} {
+		args = append(args, "--uri", server.uri())
+		require.Contains(t, noted(80, args...), "page: "+base+path+"\n")
+		require.NotContains(t, noted(0, args...), "page:")
+		require.NotContains(t, noted(80, append(args, "--json")...), "page:")
+	}
+	require.NotContains(t, noted(80, "explain", "home", "--config", l.config), "page:", "another source")
+	end()
+	require.NotContains(t, noted(80, "explain", "home", "--uri", server.uri()), "page:")
+	files, err := os.ReadDir(filepath.Join(folder, "penstock"))
+	require.NoError(t, err)
+	require.Empty(t, files)
 }

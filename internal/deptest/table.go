@@ -242,6 +242,7 @@ func Graph() []Row {
 		{Folder: "cmd/penstock/client", Imports: "coverage flight changes progress failure loader history statistics entries tablediff dataset decode stage batch fault hostport", Outside: libArrowFlight + " " + libGRPC},
 		{Folder: "cmd/penstock/statustext", Imports: "flight slowness fault"},
 		{Folder: "third_party/uplot"},
+		{Folder: "cmd/penstock/openpage", Imports: "fault"},
 		{Folder: "cmd/penstock/planpicture", Imports: "flight shape svg fault"},
 		{Folder: "cmd/penstock/children", Imports: "progress fault"},
 		{Folder: "cmd/penstock/ui", Imports: "children changes promote client cmdline planpicture statustext flight progress loader coverage stage verify commit history dataset decode htmlpage uplot svg jsontext fault"},

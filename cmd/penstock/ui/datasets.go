@@ -54,7 +54,7 @@ func (p *pages) datasets(ctx context.Context, r *http.Request) (shown, error) {
 }
 
 func rowOfDataset(of client.Dataset) datasetRow {
-	out := datasetRow{Name: of.Name, Link: "/datasets/" + pathOf(of.Name), Rows: unknown, Staging: strings.Join(of.Staging, ", ")}
+	out := datasetRow{Name: of.Name, Link: PathOfDataset(of.Name), Rows: unknown, Staging: strings.Join(of.Staging, ", ")}
 	if of.Rows >= 0 {
 		out.Rows = svg.Count(of.Rows)
 	}
@@ -113,6 +113,14 @@ func (p *pages) plan(ctx context.Context, body *datasetBody) (err error) {
 	}
 	body.planShape = newPlanShape(of)
 	return nil
+}
+
+// PathOfDataset returns the path of the page of a dataset; of the list of datasets for "".
+func PathOfDataset(name string) string {
+	if name == "" {
+		return "/datasets"
+	}
+	return "/datasets/" + pathOf(name)
 }
 
 // pathOf returns a name as the last part of a path. A part of dots has another meaning in URLs.
