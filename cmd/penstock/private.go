@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
+	"github.com/penstock/penstock/cmd/penstock/engine"
 	"github.com/penstock/penstock/cmd/penstock/owners"
 	"github.com/penstock/penstock/internal/config"
 	"github.com/penstock/penstock/internal/fault"
@@ -202,14 +203,16 @@ func (s *privateServer) load(p process, file string, given map[string]string) (*
 	return c, err
 }
 
-// created returns a function that logs that a writing call created a catalog, as engine.Assemble
-// takes it. It returns nil if s is nil, since a server that others start creates no catalogs: a file
-// that it does not find may be on a disk that is not mounted.
-func (s *privateServer) created(log *slog.Logger) func(catalog, file string) {
-	if s == nil {
-		return nil
+// assemble assembles the engine of a server. A private server, whose owner waits for it, needs all catalogs, but a writing call may
+// create one. Any other server starts while catalogs do not answer, so that a bad minute of one of them does not keep replicas down;
+// but it creates none: a file that it does not find may be on a disk that is not mounted.
+func (s *privateServer) assemble(ctx context.Context, c *config.Config, log *slog.Logger) (*engine.Engine, error) {
+	if s != nil {
+		return engine.Assemble(ctx, c, func(catalog, file string) { log.Info("a catalog was created", "catalog", catalog, "file", file) })
 	}
-	return func(catalog, file string) { log.Info("a catalog was created", "catalog", catalog, "file", file) }
+	return engine.AssembleServer(ctx, c, func(catalog string, err error) {
+		log.Warn("the catalog does not answer; its tables are unavailable until it does", "catalog", catalog, "error", err)
+	})
 }
 
 // ended returns a channel that is closed when the owners are gone; nil if s is nil.

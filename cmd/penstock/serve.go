@@ -125,7 +125,7 @@ func (p process) serve(ctx context.Context, c *config.Config, again func() (*con
 	// While the server starts, a termination signal also cancels the reads that are in progress.
 	starting, started := signal.NotifyContext(ctx, serverTerminations()...)
 	defer started()
-	e, err := engine.Assemble(starting, c, owner.created(log))
+	e, err := owner.assemble(starting, c, log)
 	if err != nil {
 		return err
 	}

@@ -52,6 +52,8 @@ type tableOptions struct {
 	calls  *store.Calls
 	budget *budget.Budget
 	cached int64 // approximately how many bytes of manifests and tables may be cached
+	// unreachable is called for each catalog that does not answer; nil: this is an error
+	unreachable func(catalog string, err error)
 	// created is called after the SQLite file of a catalog was created; nil: none is created
 	created func(catalog, file string)
 }
@@ -84,8 +86,12 @@ func openTables(ctx context.Context, c *config.Config, o tableOptions) (_ *Table
 		if o.created != nil && len(block.WriteNamespaces) > 0 {
 			created = func(file string) { o.created(name, file) }
 		}
+		var unreachable func(error)
+		if o.unreachable != nil {
+			unreachable = func(err error) { o.unreachable(name, err) }
+		}
 		one, err := openCatalog(ctx, c, block, icebergcat.Options{
-			Created: created, SizeDiffers: t.sizeDiffers(name), LookedUp: t.lookedUp(name),
+			Created: created, Unreachable: unreachable, SizeDiffers: t.sizeDiffers(name), LookedUp: t.lookedUp(name),
 			Store: files, Stores: kinds, Calls: o.calls, Budget: o.budget, Manifests: manifests, Tables: tables,
 		})
 		if err != nil {

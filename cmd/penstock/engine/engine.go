@@ -68,7 +68,17 @@ type Engine struct {
 // Assemble creates an engine from a config. The caller closes it. If a catalog that allows writes has
 // a SQLite file that does not exist, the first new table creates the file, and created is then called.
 // If created is nil, such a file is an error.
-func Assemble(ctx context.Context, c *config.Config, created func(catalog, file string)) (_ *Engine, err error) {
+func Assemble(ctx context.Context, c *config.Config, created func(catalog, file string)) (*Engine, error) {
+	return assemble(ctx, c, tableOptions{created: created})
+}
+
+// AssembleServer creates an engine like Assemble, for a server that also starts if catalogs do not answer: it serves the others. It
+// calls unreachable for each catalog that does not. Calls for its tables are Unavailable until it answers.
+func AssembleServer(ctx context.Context, c *config.Config, unreachable func(catalog string, err error)) (*Engine, error) {
+	return assemble(ctx, c, tableOptions{unreachable: unreachable})
+}
+
+func assemble(ctx context.Context, c *config.Config, o tableOptions) (_ *Engine, err error) {
 	pooled := maxPooled(c.Server.Memory)
 	memory, scratch := batch.NewBoundedAllocator(pooled), batch.NewBoundedAllocator(pooled)
 	e := &Engine{
@@ -91,7 +101,8 @@ func Assemble(ctx context.Context, c *config.Config, created func(catalog, file 
 		return nil, err
 	}
 	e.closers = append(e.closers, listings.Close)
-	if e.Tables, err = openTables(ctx, c, tableOptions{calls: e.calls, budget: e.Budget, cached: cached * 3 / 8, created: created}); err != nil {
+	o.calls, o.budget, o.cached = e.calls, e.Budget, cached*3/8
+	if e.Tables, err = openTables(ctx, c, o); err != nil {
 		return nil, err
 	}
 	e.closers = append(e.closers, e.Tables.close)
@@ -124,15 +135,9 @@ func Assemble(ctx context.Context, c *config.Config, created func(catalog, file 
 	e.scanner = scanner
 	e.reads = loader.Options{
 		Strategies: strategies(),
-		Disk: func(what string) (spill.Store, error) {
-			file, err := e.disk.Create(what)
-			if err != nil {
-				return nil, err
-			}
-			return file, nil
-		},
-		Hold:     e.Tables.Catalogs.Hold,
-		Datasets: c.Datasets, Catalog: e.Tables.Catalogs, Plans: plans, Listings: listings, Budget: e.Budget, Memory: memory, Cores: e.Cores,
+		Disk:       e.spill,
+		Hold:       e.Tables.Catalogs.Hold,
+		Datasets:   c.Datasets, Catalog: e.Tables.Catalogs, Plans: plans, Listings: listings, Budget: e.Budget, Memory: memory, Cores: e.Cores,
 		MaxBatchBytes: c.Server.BatchBytes(),
 		Scan: func(ctx context.Context, source plan.Source, columns []catalog.Field) (loader.Rows, error) {
 			rows, err := scanner.Open(ctx, source, columns)
@@ -150,6 +155,15 @@ func Assemble(ctx context.Context, c *config.Config, created func(catalog, file 
 	e.Loader = loader.New(e.reads)
 	e.share(c)
 	return e, nil
+}
+
+// spill creates a file for rows that do not fit in memory.
+func (e *Engine) spill(what string) (spill.Store, error) {
+	file, err := e.disk.Create(what)
+	if err != nil {
+		return nil, err
+	}
+	return file, nil
 }
 
 // share makes the streams of a server share batches, unless the settings turn it off.

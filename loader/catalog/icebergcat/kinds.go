@@ -49,7 +49,7 @@ func unsupported() map[string]string {
 // open sets the Locator and the Files of a source.
 func (o Options) open(ctx context.Context, s *metadata.Source) error {
 	if of, ok := kinds()[o.Type]; ok {
-		s.Files = o.files(o.Properties, nil)
+		s.Files = o.files(func(context.Context) (map[string]string, error) { return o.Properties, nil }, nil)
 		return of.open(o, ctx, s)
 	}
 	e := fault.InvalidField("type", "catalog type %q is not supported by this version", o.Type)
@@ -78,7 +78,7 @@ func (o Options) openSQL(ctx context.Context, s *metadata.Source) error {
 		return fault.InvalidField("warehouse", "storage scheme %q is not supported by this version", scheme).
 			WithRemedy("%s", o.Stores.Served())
 	}
-	tables, err := sqlcat.Open(ctx, sqlcat.Options{Name: o.Name, URI: o.URI, BaseDir: o.BaseDir, Calls: o.Calls, Timeout: o.Timeout, Clock: o.Clock, Created: o.Created})
+	tables, err := sqlcat.Open(ctx, sqlcat.Options{Name: o.Name, URI: o.URI, BaseDir: o.BaseDir, Calls: o.Calls, Timeout: o.Timeout, Clock: o.Clock, Created: o.Created, Unreachable: o.Unreachable})
 	if err != nil {
 		return err
 	}
@@ -118,11 +118,12 @@ func (o Options) openDirectory(_ context.Context, s *metadata.Source) error {
 func (o Options) openREST(ctx context.Context, s *metadata.Source) error {
 	tables, err := restcat.Open(ctx, restcat.Options{
 		Name: o.Name, URI: o.URI, Warehouse: o.Warehouse, Properties: o.Properties, Stores: o.Stores, Timeout: o.Timeout, Clock: o.Clock, Sign: o.Sign,
+		Unreachable: o.Unreachable,
 	})
 	if err != nil {
 		return err
 	}
 	s.Locator = tables
-	s.Files = o.files(tables.Properties(), s.Grants)
+	s.Files = o.files(tables.Properties, s.Grants)
 	return nil
 }

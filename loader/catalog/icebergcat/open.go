@@ -70,6 +70,9 @@ type Options struct {
 	// Created allows the first new table to create the SQLite file of a SQL catalog. See
 	// sqlcat.Options.
 	Created func(file string)
+	// Unreachable is called with the error if the catalog does not answer Open, which then returns a catalog nevertheless. Its calls
+	// return Unavailable until it answers. If Unreachable is nil, Open returns the error.
+	Unreachable func(error)
 	// Budget is charged for metadata while it is read and parsed; nil is unlimited.
 	Budget *budget.Budget
 }
@@ -139,7 +142,7 @@ func Over(s *metadata.Source, o Options) (*Catalog, error) {
 
 // files returns the Files that open files with the given properties and, unless grants is nil, with
 // the credentials that the catalog grants for each table.
-func (o Options) files(properties map[string]string, grants func(context.Context, string) ([]locator.Grant, error)) *tablestore.Files {
+func (o Options) files(properties func(context.Context) (map[string]string, error), grants func(context.Context, string) ([]locator.Grant, error)) *tablestore.Files {
 	return tablestore.New(tablestore.Options{Local: o.Store, Kinds: o.Stores, Properties: properties, Clock: o.Clock, Grants: grants})
 }
 

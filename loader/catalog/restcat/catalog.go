@@ -6,12 +6,14 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog/locator"
 )
 
 // Catalog is an Iceberg REST catalog.
 type Catalog struct {
 	client    *client
+	starting  *starting
 	transport *http.Transport // closed by Close; nil if Options has a transport
 }
 
@@ -43,9 +45,13 @@ func Open(ctx context.Context, o Options) (*Catalog, error) {
 		transport = c.transport
 	}
 	c.client.http = &http.Client{Transport: transport, CheckRedirect: sameHost}
-	if err := c.client.ask(ctx); err != nil {
-		c.Close()
-		return nil, err
+	c.starting = newStarting(c.client)
+	if err := c.starting.ready(ctx); err != nil {
+		if o.Unreachable == nil || fault.KindOf(err) != fault.Unavailable {
+			c.Close()
+			return nil, err
+		}
+		o.Unreachable(err)
 	}
 	return c, nil
 }
@@ -58,5 +64,10 @@ func (c *Catalog) Close() {
 }
 
 // Properties returns the properties for the files of all tables: the properties in Options, merged
-// with those that the server sent.
-func (c *Catalog) Properties() map[string]string { return maps.Clone(c.client.properties) }
+// with those that the server sent. It asks the server for its configuration if this is not known.
+func (c *Catalog) Properties(ctx context.Context) (map[string]string, error) {
+	if err := c.starting.ready(ctx); err != nil {
+		return nil, err
+	}
+	return maps.Clone(c.client.properties), nil
+}

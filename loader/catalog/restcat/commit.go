@@ -60,6 +60,9 @@ func (c *Catalog) SetTag(ctx context.Context, t locator.Table, tag locator.Tag) 
 // change; if it does not, the outcome is Unknown. If the server refuses the commit, the error has
 // the given remedy.
 func (c *Catalog) commit(ctx context.Context, t locator.Table, request any, isMade func(answer []byte) bool, remedy string) (locator.Outcome, error) {
+	if err := c.starting.ready(ctx); err != nil {
+		return locator.Refused, err
+	}
 	content, err := json.Marshal(request)
 	if err != nil {
 		return locator.Refused, fault.New(fault.Internal, "write a commit to table %s: %w", t.Name, err)

@@ -38,6 +38,9 @@ type tablePage struct {
 // List returns the names of all tables. If the server supports nested namespaces, the tables in
 // these are included. See locator.Lister.
 func (c *Catalog) List(ctx context.Context) ([][]string, error) {
+	if err := c.starting.ready(ctx); err != nil {
+		return nil, err
+	}
 	return c.within(ctx, nil, 0)
 }
 

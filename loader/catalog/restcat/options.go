@@ -65,6 +65,9 @@ type Options struct {
 	// Clock returns the current time, to tell whether tokens have expired. If it is nil, tokens are
 	// used until they are rejected.
 	Clock func() time.Time
+	// Unreachable is called with the error if the server does not answer Open, which then returns a catalog nevertheless: later
+	// calls ask for the configuration, and return Unavailable until they get it. If it is nil, Open returns the error.
+	Unreachable func(error)
 	// Random returns a number in [0, 1) for back-off; nil uses math/rand.
 	Random func() float64
 }

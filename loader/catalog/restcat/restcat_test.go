@@ -127,7 +127,9 @@ func TestConfiguration(t *testing.T) {
 	s.Overrides = map[string]string{"s3.endpoint": "http://c"}
 	c, err := open(t, s, restcat.Options{Properties: map[string]string{"s3.region": "b", "s3.endpoint": "http://b", "header.X-Own": "1"}})
 	require.NoError(t, err)
-	require.Equal(t, map[string]string{"s3.region": "b", "s3.endpoint": "http://c", "header.X-Own": "1"}, c.Properties())
+	properties, err := c.Properties(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{"s3.region": "b", "s3.endpoint": "http://c", "header.X-Own": "1"}, properties)
 	s.Change(func(s *restcattest.Server) {
 		s.Fault = func(w http.ResponseWriter, r *http.Request) bool {
 			if r.Header.Get("X-Own") == "1" {
@@ -453,4 +455,58 @@ func TestConfigurationOfAnotherTokenServer(t *testing.T) {
 	s.Overrides = map[string]string{"oauth2-server-uri": other.URL + "/v2"}
 	_, err := open(t, s, restcat.Options{Properties: map[string]string{"credential": "penstock:s3cret", "oauth2-server-uri": other.URL + "/v1/oauth/tokens"}})
 	require.NoError(t, err, "a server that the block names, at another path")
+}
+
+// A server that does not answer Open is asked again, with a delay, until it does.
+func TestServersThatAnswerLater(t *testing.T) {
+	s := serve(t)
+	s.Defaults = map[string]string{"s3.region": "a"}
+	down := func(status int) {
+		s.Change(func(s *restcattest.Server) {
+			s.Fault = func(w http.ResponseWriter, _ *http.Request) bool {
+				w.WriteHeader(status)
+				return status != 0
+			}
+		})
+	}
+	down(http.StatusForbidden)
+	now, unreachable := time.Unix(0, 0), error(nil)
+	c, err := open(t, s, restcat.Options{Clock: func() time.Time { return now }, Unreachable: func(err error) { unreachable = err }})
+	require.NoError(t, err)
+	isFault(t, unreachable, fault.Unavailable, "ask for the configuration", "403")
+	s.Asked()
+	_, err = c.Locate(t.Context(), events())
+	require.Equal(t, unreachable, err)
+	require.Empty(t, s.Asked(), "it was asked just now")
+	for range 2 {
+		now = now.Add(time.Second)
+		_, err = c.Locate(t.Context(), events())
+		isFault(t, err, fault.Unavailable, "403")
+		require.Len(t, s.Asked(), 1)
+	}
+	_, err = c.Properties(t.Context())
+	isFault(t, err, fault.Unavailable, "403")
+	_, err = c.List(t.Context())
+	isFault(t, err, fault.Unavailable, "403")
+	s.Change(func(s *restcattest.Server) {
+		s.Fault, s.Overrides = nil, map[string]string{"s3.remote-signing-enabled": "true"}
+	})
+	now = now.Add(time.Minute)
+	_, err = c.Locate(t.Context(), events())
+	isFault(t, err, fault.Unavailable, "remote signing") // the query is right
+	s.Change(func(s *restcattest.Server) { s.Overrides = nil })
+	now = now.Add(time.Minute)
+	_, err = c.Locate(t.Context(), events())
+	require.NoError(t, err)
+	properties, err := c.Properties(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{"s3.region": "a"}, properties)
+}
+
+// A mistake in the properties is an error, whether or not the server answers.
+func TestMistakesEndOpen(t *testing.T) {
+	s := serve(t)
+	s.Overrides = map[string]string{"s3.remote-signing-enabled": "true"}
+	_, err := open(t, s, restcat.Options{Unreachable: func(error) { t.Error("the server answers") }})
+	isFault(t, err, fault.Invalid, "remote signing")
 }

@@ -56,6 +56,9 @@ func (c *Catalog) table(t locator.Table) string {
 }
 
 func (c *Catalog) load(ctx context.Context, t locator.Table, snapshots string) (*loadTable, error) {
+	if err := c.starting.ready(ctx); err != nil {
+		return nil, err
+	}
 	last := len(t.Parts) - 1
 	missing := false
 	content, err := c.client.get(ctx, c.table(t), url.Values{"snapshots": {snapshots}}, call{

@@ -56,6 +56,9 @@ func isAt(u locator.Update, answer []byte) bool {
 
 // Drop removes a table from the catalog. See locator.Dropper.
 func (c *Catalog) Drop(ctx context.Context, t locator.Table) (locator.Outcome, error) {
+	if err := c.starting.ready(ctx); err != nil {
+		return locator.Refused, err
+	}
 	status := 0
 	_, err := c.client.send(ctx, call{
 		what: "drop table " + t.Name, table: t.Name, max: t.Most, grow: t.Charge, once: true,
@@ -81,6 +84,9 @@ func (c *Catalog) Drop(ctx context.Context, t locator.Table) (locator.Outcome, e
 
 // Create creates a table. See locator.Updater.
 func (c *Catalog) Create(ctx context.Context, t locator.Table, request []byte) (locator.Outcome, error) {
+	if err := c.starting.ready(ctx); err != nil {
+		return locator.Refused, err
+	}
 	status := 0
 	last := len(t.Parts) - 1
 	_, err := c.client.send(ctx, call{

@@ -29,6 +29,9 @@ type Options struct {
 	// when the catalog is opened. Created is called after the file was created. If it is nil, Open
 	// returns NotFound for such a file.
 	Created func(file string)
+	// Unreachable is called with the error if a server does not answer Open, which then returns a catalog nevertheless: calls return
+	// Unavailable until the server answers. If it is nil, Open returns the error.
+	Unreachable func(error)
 }
 
 // Catalog is an Iceberg SQL catalog.
@@ -107,8 +110,11 @@ func Open(ctx context.Context, o Options) (*Catalog, error) {
 		return c, nil
 	}
 	if _, err := c.ask(ctx, reading, c.isCatalog); err != nil {
-		c.Close()
-		return nil, err
+		if o.Unreachable == nil || fault.KindOf(err) != fault.Unavailable {
+			c.Close()
+			return nil, err
+		}
+		o.Unreachable(err)
 	}
 	return c, nil
 }

@@ -19,8 +19,8 @@ import (
 type Options struct {
 	Local store.Store
 	Kinds store.Kinds
-	// Properties are the catalog's properties.
-	Properties map[string]string
+	// Properties returns the catalog's properties; nil: it has none. It is called when a store is opened.
+	Properties func(context.Context) (map[string]string, error)
 	// Grants asks the catalog for new grants for a table. It is nil for a catalog that grants
 	// nothing.
 	Grants func(ctx context.Context, table string) ([]locator.Grant, error)
@@ -45,7 +45,7 @@ type Files struct {
 
 // New returns the Files of a catalog. It opens no store.
 func New(o Options) *Files {
-	return &Files{options: o, shared: &access{options: &o, properties: o.Properties}}
+	return &Files{options: o, shared: &access{options: &o}}
 }
 
 // Open opens a file with the catalog's own properties.
@@ -61,9 +61,8 @@ func (f *Files) Store(ctx context.Context, location string) (store.Store, error)
 // access opens files with one set of properties and, if the catalog vends credentials, with those
 // of one grant. It opens each store when the first file of the store is opened.
 type access struct {
-	options    *Options
-	properties map[string]string
-	grant      *grantAccess // nil: the catalog's own properties alone
+	options *Options
+	grant   *grantAccess // nil: the catalog's own properties alone
 
 	mu     sync.Mutex
 	stores map[*store.Kind]store.Store
@@ -96,7 +95,13 @@ func (a *access) storeOf(ctx context.Context, location string) (store.Store, err
 	if opened := a.stores[kind]; opened != nil {
 		return opened, nil
 	}
-	properties, credentials := a.properties, store.Credentials(nil)
+	properties, credentials := map[string]string(nil), store.Credentials(nil)
+	if a.options.Properties != nil {
+		var err error
+		if properties, err = a.options.Properties(ctx); err != nil {
+			return nil, err
+		}
+	}
 	if a.grant != nil {
 		properties, credentials = a.grant.settings(kind, properties)
 	}

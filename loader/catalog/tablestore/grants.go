@@ -133,7 +133,7 @@ func (t *tableFiles) replace(grants []locator.Grant) {
 		if i >= 0 {
 			next.access = old[i].access
 		} else {
-			next.access = &access{options: t.files.shared.options, properties: t.files.options.Properties, grant: next}
+			next.access = &access{options: t.files.shared.options, grant: next}
 		}
 		t.grants = append(t.grants, next)
 	}
