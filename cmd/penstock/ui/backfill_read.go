@@ -2,8 +2,11 @@ package ui
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	"github.com/penstock/penstock/flight/progress"
+	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/jsontext"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/plan/coverage"
@@ -33,11 +36,16 @@ func (p *pages) branchQueryOf(ctx context.Context, of *branchState, dataset stri
 	if err != nil {
 		return out, err
 	}
-	for _, e := range now.Staging {
-		if e.Table == of.Table {
-			out.Entry, out.Own = e.Name, false
-			break
-		}
+	if sameTable(now.Table, of.Table) {
+		return out, fault.New(fault.Invalid, "table %s is the training table of dataset %s, and not a staging table", of.Table, dataset).
+			WithRemedy("name a dataset that can join the table")
+	}
+	at := slices.IndexFunc(now.Staging, func(e coverage.Entry) bool { return e.Table == of.Table })
+	if at < 0 {
+		at = slices.IndexFunc(now.Staging, func(e coverage.Entry) bool { return sameTable(e.Table, of.Table) })
+	}
+	if at >= 0 {
+		out.Entry, out.Own = now.Staging[at].Name, false
 	}
 	if out.Own {
 		query["with"] = []map[string]string{{"table": of.Table, "name": ownEntry, "prefix": ownEntry + "_"}}
@@ -45,4 +53,16 @@ func (p *pages) branchQueryOf(ctx context.Context, of *branchState, dataset stri
 	query["snapshots"] = map[string]any{"staging": map[string]any{out.Entry: map[string]int64{"snapshot": of.Head}}}
 	out.text = jsontext.Of(query)
 	return out, nil
+}
+
+// sameTable reports whether two names may be those of one table: one may begin with the name of the default catalog, which the other leaves out.
+// If they are those of two tables, the server finds no snapshot of the branch in the other one, and refuses the query.
+func sameTable(a, b string) bool {
+	return a == b || withoutCatalog(a) == b || withoutCatalog(b) == a
+}
+
+// withoutCatalog returns a name of a table without its first part.
+func withoutCatalog(table string) string {
+	_, rest, _ := strings.Cut(table, ".")
+	return rest
 }

@@ -224,7 +224,7 @@ func (s *server) Coverage(ctx context.Context, query []byte) (coverage.Coverage,
 	if name != "a" {
 		entry.Table = "features.new"
 	}
-	return coverage.Coverage{Axes: axes(), Training: coverage.Grid{{50, 50}, {50, 50}, {50, 50}}, Staging: []coverage.Entry{{Name: "other", Table: "features.other"}, entry}}, s.called(ctx)
+	return coverage.Coverage{Axes: axes(), Table: "ml.train", Training: coverage.Grid{{50, 50}, {50, 50}, {50, 50}}, Staging: []coverage.Entry{{Name: "other", Table: "features.other"}, entry}}, s.called(ctx)
 }
 
 func axes() coverage.Axes {
@@ -276,6 +276,25 @@ func TestCoverageOfABackfill(t *testing.T) {
 	_, body = get(t, pages, "/backfills/features.new?branch=first&dataset=home")
 	require.JSONEq(t, `{"dataset":"home","snapshots":{"staging":{"penstock_backfill":{"snapshot":6}}},"with":[{"name":"penstock_backfill","prefix":"penstock_backfill_","table":"features.new"}]}`, of.queries[1])
 	require.Contains(t, body, "which does not read the table yet")
+}
+
+// Datasets may name the default catalog. A training table is no backfill of its own dataset.
+//
+// spec: ui-15
+func TestNamesOfTablesInDatasets(t *testing.T) {
+	of := features()
+	of.tables[0].Table = "default.features.a"
+	for _, branch := range []string{"main", "ready"} {
+		of.logs["default.features.a@"+branch] = of.logs["features.a@"+branch]
+	}
+	_, body := get(t, pagesOf(t, of), "/backfills/default.features.a?branch=ready")
+	require.Contains(t, body, "by its entry <bdi>a</bdi>")
+	of.tables[0].Table = "ml.train"
+	for _, branch := range []string{"main", "ready"} {
+		of.logs["ml.train@"+branch] = of.logs["features.a@"+branch]
+	}
+	_, body = get(t, pagesOf(t, of), "/backfills/ml.train?branch=ready")
+	require.Contains(t, body, "table ml.train is the training table of dataset homefeed")
 }
 
 // A dataset that cannot be read does not hide the stages.

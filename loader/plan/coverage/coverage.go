@@ -11,7 +11,8 @@ const maxListed = 100
 // Coverage counts the stored rows of a plan, before deletes, filters and joins, as JSON. They are those of the tables' metadata.
 type Coverage struct {
 	Axes
-	Plan     string  `json:"plan"` // its id
+	Plan     string  `json:"plan"`  // its id
+	Table    string  `json:"table"` // the training table
 	Training Grid    `json:"training"`
 	Staging  []Entry `json:"staging"` // in the order of the dataset
 }
@@ -41,7 +42,7 @@ type Entry struct {
 // Of counts the rows of a plan.
 func Of(p *plan.Plan) Coverage {
 	of := placesOf(p)
-	out := Coverage{Axes: of.Axes, Plan: p.ID, Training: of.grid(), Staging: []Entry{}}
+	out := Coverage{Axes: of.Axes, Plan: p.ID, Table: p.Relation.Training.Name, Training: of.grid(), Staging: []Entry{}}
 	for i := range p.Splits {
 		at := of.cell(i)
 		out.Training[at.part][at.bucket] += p.Splits[i].Rows

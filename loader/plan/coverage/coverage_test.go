@@ -44,6 +44,7 @@ func TestDaysWithoutStagingRows(t *testing.T) {
 	tables, files := plantest.Days(days(3), []int64{1, 3})
 	got := coverage.Of(planOf(t, tables, files))
 	require.Equal(t, "day", got.Partition)
+	require.Equal(t, "ml.train", got.Table)
 	require.Equal(t, []coverage.Part{{From: "1", To: "1"}, {From: "2", To: "2"}, {From: "3", To: "3"}}, got.Parts)
 	require.Equal(t, []coverage.Buckets{{From: 0, To: 0}, {From: 1, To: 1}}, got.Buckets)
 	require.Equal(t, coverage.Grid{{100, 100}, {100, 100}, {100, 100}}, got.Training)
