@@ -23,7 +23,7 @@ MEMORY = 64 * MIB
 BOUND = MEMORY * 5 // 4 + 256 * MIB  # of resident memory, as docs/memory.md has it
 _ROOM = 96 * MIB  # of a cgroup above the bound, for pages of files
 _SPOOL, _COLUMNS = 64 * MIB, 16 * MIB
-_START = 60.0
+_POOL = "internal/batch.(*Pool)"
 _SETTINGS = {
     "memory": "64MiB",
     "spool-limit": "56MiB",
@@ -48,7 +48,7 @@ class Server:
         relay: through which clients reach it.
         ends: how it ended, for each time that it was not asked to.
         peak: the most bytes of resident memory.
-        heap: times, and live bytes of the heap after a collection that the budget does not count, of the current process.
+        heap: times, and live bytes of the heap after a collection, without pools, of the current process.
         asked: whether it was killed or terminated on purpose.
         squeezed: whether its memory was limited below its bound, so that the kernel may kill it.
     """
@@ -102,22 +102,12 @@ class Server:
             self.peak = max(self.peak, resident(process.pid))
 
     def measure(self) -> None:
-        """Collects garbage, and records the live heap without what the memory budget has reserved.
-
-        HeapAlloc would also count the garbage since the collection.
-        """
+        """Collects garbage, and records the live heap."""
         try:
-            before = self._read("metrics")
-            heap = live(self._read("debug/pprof/heap?gc=1&debug=1").decode())
-            after = self._read("metrics")
+            profile = self._read("debug/pprof/heap?gc=1&debug=1").decode()
         except OSError:
             return
-        reserved = [
-            re.search(rb"^penstock_memory_reserved_bytes (\S+)", page, re.M) for page in (before, after)
-        ]
-        if reserved[0] and reserved[1]:
-            budget = max(float(found[1]) for found in reserved if found)
-            self.heap.append((time.monotonic(), heap - budget))
+        self.heap.append((time.monotonic(), live(profile)))
 
     def held(self) -> float:
         """The bytes of the budget that something holds, caches for later streams aside; infinite if it does not answer."""
@@ -207,12 +197,17 @@ class Server:
 
 
 def live(profile: str) -> float:
-    """The bytes that were live in a heap profile of Go in its text form, which has a sample of the objects."""
+    """The bytes that were live in a heap profile of Go in its text form, which has a sample of the objects.
+
+    Those of the pools of batches are left out: they are in use one moment and kept for the next batch in another, within the
+    budget and the limit of the pools.
+    """
     rate = float(re.search(r"@ heap/(\d+)", profile)[1]) / 2  # type: ignore[index] # every profile has it
     found = 0.0
-    for objects, size in re.findall(r"^(\d+): (\d+) \[\d+: \d+\] @ 0x", profile, re.M):
-        if int(objects):
-            found += int(size) / -math.expm1(-int(size) / int(objects) / rate)
+    for record in re.split(r"\n(?=\d+: )", profile):
+        counts = re.match(r"(\d+): (\d+) \[", record)
+        if counts and int(counts[1]) and _POOL not in record:
+            found += int(counts[2]) / -math.expm1(-int(counts[2]) / int(counts[1]) / rate)
     return found
 
 

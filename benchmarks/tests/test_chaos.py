@@ -63,7 +63,8 @@ class LogTest(unittest.TestCase):
         assert round(checks.slope(grows), 3) == 9
 
     def test_live_bytes_are_those_of_the_sample(self) -> None:
-        text = "heap profile: 3: 1572864 [9: 9] @ heap/1048576\n1: 1048576 [1: 1048576] @ 0x1 0x2\n2: 1024 [2: 1024] @ 0x3\n"
+        pool = "#\t0x4\tpenstock/internal/batch.(*Pool).Allocate+0xb1\n"
+        text = f"heap profile: 3: 9 [9: 9] @ heap/1048576\n1: 1048576 [1: 9] @ 0x1\n\n2: 1024 [2: 9] @ 0x3\n\n1: 9999 [1: 9] @ 0x4\n{pool}"
         large, small = (1 << 20) / (1 - math.exp(-2)), 1024 / (1 - math.exp(-1 / 1024))
         assert abs(live(text) - large - small) < 1
 
