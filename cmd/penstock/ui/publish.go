@@ -34,7 +34,7 @@ type confirmation struct {
 	Action      string // the path of the form
 	Token       string
 	Command     string // that makes the same change
-	Back        string // the command that takes it back
+	Back        string // the command that takes it back; "": there may be none
 }
 
 // moveBody is the page that asks before main is moved to a branch, or before a change is taken back.
@@ -86,7 +86,9 @@ func (p *pages) publishing(ctx context.Context, r *http.Request) (shown, error) 
 	}
 	body := moveBody{confirmation: p.confirmation(r, "publish", table), Branch: branch, From: snapshotText(would.From), To: snapshotText(would.To), Made: would.From == would.To}
 	body.Command = cmdline.Join("penstock", "publish", table, branch, "--from", body.From, "--to", body.To) + p.Source
-	body.Back = undoCommand(table, "", would.From, would.To) + p.Source
+	if would.From != 0 { // like penstock publish: main without a snapshot is no state to go back to if the branch has several
+		body.Back = undoCommand(table, "", would.From, would.To) + p.Source
+	}
 	for _, l := range would.Limits {
 		body.Limits = append(body.Limits, limitRow{l.Dataset, l.Entry, strings.Join(l.Columns, ", ")})
 	}
@@ -222,7 +224,7 @@ type movedBody struct {
 	At                  string // the snapshot at which the branch is; "none" if it has none or does not exist
 	Want                string
 	Reached             bool
-	UndoLink, Back      string // take a publication back; "": there is none
+	UndoLink, Back      string // take a publication back; "": there may be no way
 	Datasets            []datasetRow
 }
 
@@ -253,7 +255,9 @@ func (p *pages) moved(ctx context.Context, r *http.Request) (shown, error) {
 	body.Reached = body.At == body.Want
 	if body.Reached && query.Get("made") == "published" && from != to {
 		body.UndoLink = "/undo/" + pathOf(body.Table)
-		body.Back = undoCommand(body.Table, "", from, to) + p.Source
+		if from != 0 {
+			body.Back = undoCommand(body.Table, "", from, to) + p.Source
+		}
 	}
 	if !body.NoTable {
 		if body.Datasets, err = p.readingNow(ctx, body.Table); err != nil {

@@ -280,6 +280,8 @@ func TestPublishWhatThePageShowed(t *testing.T) {
 	of.refused = nil
 	_, result = get(t, pages, next+"&to=5")
 	require.Contains(t, result, "is at snapshot 4.", "the first value counts")
+	_, result = get(t, pages, "/moved/features.a?made=published&from=none&to=4")
+	require.NotContains(t, result, "penstock undo", "main had no snapshot")
 	for _, bad := range []string{"?from=1", "?from=1&to=x", "?from=-1&to=2", ""} {
 		answer, _ := get(t, pages, "/moved/features.a"+bad)
 		require.Equal(t, http.StatusBadRequest, answer.StatusCode, bad)
