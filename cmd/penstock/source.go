@@ -135,13 +135,18 @@ func (e environment) open(ctx context.Context, f sourceFlags, log io.Writer) (*c
 	case uri != "" && file != "":
 		return nil, cmdline.Errorf("%s and %s are both set: choose with --config or --uri", envConfig, envURI)
 	case uri != "":
-		return client.Dial(uri, client.Security{CA: e.orEnv(*f.tlsCA, envTLSCA), Cert: *f.tlsCert, Key: *f.tlsKey, Token: e.orEnv(*f.token, envToken), Passed: f.passed}, version())
+		return client.Dial(uri, e.security(f), version())
 	case *f.tlsCA+*f.tlsCert+*f.tlsKey+*f.token != "":
 		return nil, cmdline.Errorf("--token-file, --tls-ca, --tls-cert and --tls-key are for a server at --uri")
 	case file != "":
 		return e.openLocal(ctx, file, log)
 	}
 	return nil, cmdline.Errorf("give --config FILE to run in process, or --uri grpc://host:port to call a server")
+}
+
+// security returns what authenticates servers and this client.
+func (e environment) security(f sourceFlags) client.Security {
+	return client.Security{CA: e.orEnv(*f.tlsCA, envTLSCA), Cert: *f.tlsCert, Key: *f.tlsKey, Token: e.orEnv(*f.token, envToken), Passed: f.passed}
 }
 
 // Open implements complete.Sources.

@@ -80,6 +80,11 @@ func (p process) serveUI(ctx context.Context, from sourceFlags, listen, proxied,
 		return err
 	}
 	for i, one := range clients {
+		if several := p.resolved(one.Name(), from); several != nil {
+			defer several.Close() //nolint:errcheck // no call needs its answer
+			options.Resolved = append(options.Resolved, several)
+			continue
+		}
 		options.Replicas = append(options.Replicas, ui.Replica{Name: one.Name(), Watched: clients[i]})
 	}
 	options.Read, options.Count, options.Measure, options.Propose, options.Change = clients[0], clients[0], clients[0], clients[0], clients[0]

@@ -60,6 +60,11 @@ func (c *Client) InProcess() bool { return c.end != nil }
 // version is the version of this program. If the server has a different version, and this may
 // explain a failure, the failure's remedy names both versions.
 func Dial(uri string, security Security, version string) (*Client, error) {
+	return DialAddress(uri, "", security, version)
+}
+
+// DialAddress is Dial for one of the IP addresses of the URI's host. The server's certificate is that of the host.
+func DialAddress(uri, address string, security Security, version string) (*Client, error) {
 	target, encrypted, err := targetOf(uri)
 	if err != nil {
 		return nil, err
@@ -67,6 +72,14 @@ func Dial(uri string, security Security, version string) (*Client, error) {
 	options, config, err := security.options(target, encrypted)
 	if err != nil {
 		return nil, err
+	}
+	if address != "" {
+		host, port, _ := net.SplitHostPort(target) // targetOf has checked it
+		target = net.JoinHostPort(address, port)
+		options = append(options, grpc.WithAuthority(host))
+		if config != nil {
+			config.ServerName = host
+		}
 	}
 	c, err := connect(target, flight.DefaultMaxMessage, options...)
 	if err != nil {

@@ -46,6 +46,20 @@ func targetOf(uri string) (of string, encrypted bool, err error) {
 	return address, scheme == "grpc+tls", nil
 }
 
+// HostOf returns the host of a URI if it is a name that can have several addresses; "" for an IP address, a name of this machine, a socket, or a URI
+// that is not valid.
+func HostOf(uri string) string {
+	target, _, err := targetOf(uri)
+	if err != nil || staysHere(target) {
+		return ""
+	}
+	host, _, err := net.SplitHostPort(target)
+	if err != nil || net.ParseIP(host) != nil {
+		return ""
+	}
+	return host
+}
+
 // splitURI returns the scheme of a URI, and the rest of the URI. If the URI has no scheme, the
 // scheme is grpc.
 func splitURI(uri string) (scheme, address string) {

@@ -55,7 +55,7 @@ func (p *pages) memory(ctx context.Context, _ *http.Request) (shown, error) {
 		group.Go(func() error {
 			ctx, cancel := context.WithTimeout(ctx, replicaTime)
 			defer cancel()
-			out[i].addCache(p.Replicas[i].Watched.CacheList(ctx))
+			out[i].addCache(one.watched.CacheList(ctx))
 			return nil
 		})
 	}

@@ -75,6 +75,9 @@ func (p *pages) streams(ctx context.Context, r *http.Request) (shown, error) {
 		body.Replicas = append(body.Replicas, one.card())
 		body.Own = body.Own || one.Failure == "" && !one.All
 		for _, s := range one.Streams {
+			if _, twice := counts[s.ID]; twice { // several addresses lead to one server
+				continue
+			}
 			counts[s.ID] = append([]int64{s.OpenMS, s.Rows, s.Bytes + s.Mapped}, waited(s.Waited)...)
 			if selected(body.Find, one.Name, s) {
 				found = append(found, foundStream{one.Name, s})

@@ -41,6 +41,7 @@ type Replica struct {
 // Options are the servers that pages show.
 type Options struct {
 	Replicas []Replica
+	Resolved []*Resolved // more replicas, by the names of hosts
 	Read     Read
 	Measure  Measure
 	Count    Count
