@@ -352,8 +352,13 @@ func (c *Client) Open(ctx context.Context, query []byte) (*Shards, error) {
 		return nil, err
 	}
 	out := &Shards{Schema: schema, Grouped: wire == "grouped", Planned: described.GetTotalRecords()}
+	var rest rest
+	if !c.InProcess() && !out.Grouped {
+		rest = restOf(query)
+	}
 	for _, endpoint := range described.GetEndpoint() {
-		out.pending = append(out.pending, func() (*stream, error) { return c.get(ctx, endpoint.GetTicket(), out.Grouped) })
+		one := request{ticket: endpoint.GetTicket(), grouped: out.Grouped, plan: planOf(described), rest: rest}
+		out.pending = append(out.pending, func() (*stream, error) { return c.get(ctx, one) })
 	}
 	return out, nil
 }

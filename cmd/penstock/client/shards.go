@@ -124,13 +124,25 @@ func (s *Shards) Next() bool {
 // finish checks the open stream, which has no more batches, adds its report to Total, and releases
 // it.
 func (s *Shards) finish() {
-	if s.err = s.open.Err(); s.err == nil {
+	if s.err = s.open.Err(); s.err == nil && s.open.moved != nil {
+		s.move()
+		return
+	}
+	if s.err == nil {
 		var r Report
 		if r, s.err = s.open.Report(); s.err == nil {
 			s.Total.add(r)
 		}
 	}
 	s.Release()
+}
+
+// move opens the rest of the open stream, which has moved. Total has its rows; how many of them matched is unknown.
+func (s *Shards) move() {
+	next, err := s.open.follow()
+	s.Total.Rows += s.open.rows
+	s.Release()
+	s.open, s.err = next, err
 }
 
 // Release releases the open stream, if any.

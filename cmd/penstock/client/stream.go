@@ -11,17 +11,27 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// get redeems a ticket and returns its stream. grouped is true if each row of the stream is a
-// request.
-func (c *Client) get(ctx context.Context, ticket *arrowflight.Ticket, grouped bool) (*stream, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	calls, err := c.flight.DoGet(ctx, ticket)
+// request is what opens a stream.
+type request struct {
+	ticket  *arrowflight.Ticket
+	grouped bool   // each row of the stream is a request
+	plan    string // the id of the plan
+	rest    rest   // nil: the stream cannot move
+}
+
+// get redeems a ticket and returns its stream.
+func (c *Client) get(parent context.Context, r request) (*stream, error) {
+	ctx, cancel := context.WithCancel(parent)
+	if r.rest != nil {
+		ctx = declareMoves(ctx)
+	}
+	calls, err := c.flight.DoGet(ctx, r.ticket)
 	if err != nil {
 		err = c.fault(ctx, err, nil) // called before cancel, because fault checks whether ctx has ended
 		cancel()
 		return nil, err
 	}
-	s := &stream{client: c, ctx: ctx, cancel: cancel, calls: calls, grouped: grouped}
+	s := &stream{request: r, client: c, parent: parent, ctx: ctx, cancel: cancel, calls: calls}
 	if s.Reader, err = arrowflight.NewRecordReader(s); err != nil {
 		cancel()
 		if s.failure != nil {
@@ -35,18 +45,21 @@ func (c *Client) get(ctx context.Context, ticket *arrowflight.Ticket, grouped bo
 // stream reads the batches of one DoGet. Its report is valid after the last batch.
 type stream struct {
 	*arrowflight.Reader
+	request
 	client  *Client
+	parent  context.Context //nolint:containedctx // the context of the stream and its rest
 	ctx     context.Context //nolint:containedctx // the context of the call, which ends with the stream
 	cancel  context.CancelFunc
 	calls   arrowflight.FlightService_DoGetClient
-	grouped bool
 	rows    int64
+	batches int64
 	last    json.RawMessage // the report
+	moved   *moved          // nil unless the stream has moved
 	failure error
 }
 
 // Recv implements arrowflight.DataStreamReader. It keeps messages without an Arrow header from the
-// reader. The last message of this kind contains the report.
+// reader. The last message of this kind contains the report, or says that the stream has moved.
 func (s *stream) Recv() (*arrowflight.FlightData, error) {
 	for {
 		message, err := s.calls.Recv()
@@ -62,9 +75,10 @@ func (s *stream) Recv() (*arrowflight.FlightData, error) {
 		}
 		var metadata struct {
 			Report json.RawMessage `json:"report"`
+			Moved  *moved          `json:"moved"`
 		}
 		if err := json.Unmarshal(message.GetAppMetadata(), &metadata); err == nil {
-			s.last = metadata.Report
+			s.last, s.moved = metadata.Report, metadata.Moved
 		}
 	}
 }
@@ -75,6 +89,7 @@ func (s *stream) Next() bool {
 		return false
 	}
 	s.rows += s.RecordBatch().NumRows()
+	s.batches++
 	return true
 }
 
