@@ -132,7 +132,7 @@ def test_servers_that_all_stop(
     world: World, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A stream that no server continues waits, warns after some time, and fails when its time is over."""
-    monkeypatch.setattr("penstock.reading._QUIET", 0.5)
+    monkeypatch.setattr("penstock.reading._QUIET", 0.1)
     with (
         Server(world.config) as first,
         Server(world.config) as second,
@@ -211,4 +211,44 @@ def test_the_other_server_begins_while_batches_are_on_their_way(
         assert first.wait() == 0
     assert got == whole
     assert (stream.stats.moved, stream.stats.resumed) == (1, 0)
+    assert not said(caplog)
+
+
+# spec: wire-61
+def test_a_reader_that_is_slower_than_drain(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    """A server that has said where a stream moves, and then breaks the stream, is no failure. The servers' keys differ."""
+    with (
+        Server(world.config, "--drain", "1s") as first,
+        Server(world.config) as second,
+        connect(second.address) as other,
+        connect(first.address, second.address) as client,
+    ):
+        whole = rest_of(read(other))
+        stream = read(client)
+        got = [(next(stream), stream.cursor)]
+        threading.Event().wait(1.5)  # the package follows streams that last
+        first.terminate()
+        assert first.wait() == 1
+        got += rest_of(stream)
+    assert got == whole
+    assert (stream.stats.moved, stream.stats.resumed) == (1, 0)
+    assert not said(caplog)
+    assert stream.report["parts"][0]["ended"] == "the server was told to stop"
+
+
+# spec: wire-58
+def test_a_server_that_stops_before_a_stream_opens(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    """A stream that was planned on a server which has stopped since opens on another one at once."""
+    with (
+        Server(world.config) as first,
+        Server(world.config) as second,
+        connect(first.address, second.address) as client,
+        connect(second.address) as other,
+    ):
+        whole = rest_of(read(other))
+        stream = read(client)
+        first.terminate()
+        assert first.wait() == 0
+        assert rest_of(stream) == whole
+    assert stream.stats.resumed == 0
     assert not said(caplog)
