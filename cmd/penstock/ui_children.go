@@ -108,6 +108,11 @@ func (s *stages) Start(one ui.Stage) error {
 	add("--branch", one.Branch)
 	add("--key", one.Key)
 	add("--like", one.Like)
+	add("--buckets", one.Buckets)
+	add("--sort", one.Sort)
+	for _, field := range one.Partition {
+		add("--partition", field)
+	}
 	add("--sql", one.SQL)
 	if one.Replace {
 		flags = append(flags, "--mode=replace")

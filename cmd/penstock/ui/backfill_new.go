@@ -3,6 +3,8 @@ package ui
 import (
 	"context"
 	"net/http"
+	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -29,8 +31,8 @@ type newBackfill struct {
 	Texts []copied
 }
 
-// copied is a text to copy.
-type copied struct{ ID, Title, Note, Text string }
+// copied is a text to copy. Link is the page that does the same; "": there is none.
+type copied struct{ ID, Title, Note, Text, Link string }
 
 // newBackfill shows a form and, if it is filled, the layout of the staging table. It changes nothing.
 func (p *pages) newBackfill(ctx context.Context, r *http.Request) (shown, error) {
@@ -73,13 +75,13 @@ func (b *newBackfill) propose(ctx context.Context, p *pages, buckets string) (er
 	}
 	b.Found = true
 	b.Texts = []copied{
-		{"sql", "Spark SQL", "Replace <source> by a table, a view, or a query in parentheses.", b.SQL},
-		{"yaml", "Dataset", "Put this into the config file, once the table exists.", b.YAML},
+		{"sql", "Spark SQL", "Replace <source> by a table, a view, or a query in parentheses.", b.SQL, ""},
+		{"yaml", "Dataset", "Put this into the config file, once the table exists.", b.YAML, ""},
 	}
 	if b.StageFlags != nil {
 		const note = "The first command creates the table with its first rows on main: no dataset reads them yet. The second writes more rows to a branch, which the list of backfills shows. " +
 			"Use one token for each part of the rows: a command that is repeated writes nothing twice."
-		b.Texts = append(b.Texts, copied{"stage", "Without Spark", note, b.stage(p.Source)})
+		b.Texts = append(b.Texts, copied{"stage", "Without Spark", note, b.stage(p.Source), p.stageLink(b.Table, b.StageFlags)})
 	}
 	return nil
 }
@@ -90,4 +92,16 @@ func (b *newBackfill) stage(source string) string {
 	first := cmdline.Join(append([]string{"penstock", "stage", b.Table}, append(b.StageFlags, "--token", name+"-1")...)...)
 	more := cmdline.Join("penstock", "stage", b.Table, "--branch", "backfill", "--token", name+"-2")
 	return first + source + " FILES…\n" + more + source + " FILES…\n"
+}
+
+// stageLink returns the page that creates a table with its first rows; "" if pages stage nothing.
+func (p *pages) stageLink(table string, flags []string) string {
+	if p.Stages == nil {
+		return ""
+	}
+	fields := url.Values{}
+	for pair := range slices.Chunk(flags, 2) { //nolint:mnd // a flag and its value
+		fields.Add(strings.TrimPrefix(pair[0], "--"), pair[1])
+	}
+	return "/stage/" + pathOf(table) + "?" + fields.Encode()
 }

@@ -33,8 +33,9 @@ type Stage struct {
 	// The rows are those of files on this machine or on S3, or those that DuckDB computes.
 	Files []string
 	SQL   string
-	// Key and Like define the layout of a new table.
-	Key, Like string
+	// The others define the layout of a new table, as the flags of these names do: all of them are texts of the user. Either Like is given, or Buckets.
+	Key, Like, Buckets, Sort string
+	Partition                []string
 }
 
 // maxStaged is the maximum number of files and folders that a form names.
@@ -66,7 +67,8 @@ type stageResult struct {
 // staging is the page on which rows are staged.
 func (p *pages) staging(ctx context.Context, r *http.Request) (shown, error) {
 	name, query := r.PathValue("name"), r.URL.Query()
-	body := stageBody{confirmation: p.confirmation(r, "stage", name), Fields: Stage{Branch: query.Get("branch"), Key: query.Get("key"), Like: query.Get("like")}}
+	body := stageBody{confirmation: p.confirmation(r, "stage", name), Fields: layoutOf(query)}
+	body.Fields.Branch = query.Get("branch")
 	body.Memory = fault.Size(p.Stages.Memory())
 	what := shown{Title: "Stage to " + name, Section: "backfills"}
 	if last, at, found := p.Stages.State(name); found {
@@ -84,6 +86,23 @@ func (p *pages) staging(ctx context.Context, r *http.Request) (shown, error) {
 	body.New, err = p.isNew(ctx, name)
 	what.Body = body
 	return what, err
+}
+
+// layoutOf returns the layout of a new table in the fields of a form or an address.
+func layoutOf(form url.Values) Stage {
+	return Stage{Key: form.Get("key"), Like: form.Get("like"), Buckets: form.Get("buckets"), Sort: form.Get("sort"), Partition: linesOf(form["partition"])}
+}
+
+// linesOf returns the lines of texts without spaces around them, and without those that are empty.
+func linesOf(texts []string) (out []string) {
+	for _, text := range texts {
+		for line := range strings.Lines(text) {
+			if line = strings.TrimSpace(line); line != "" {
+				out = append(out, line)
+			}
+		}
+	}
+	return out
 }
 
 // isNew reports whether there is no table of a name.
@@ -148,11 +167,8 @@ func staged(of stage.WriteResult, table, branch string) *stageResult {
 
 // stage starts a stage. Rows for a table that exists go to a branch.
 func (p *pages) stage(ctx context.Context, name string, form url.Values) (string, error) {
-	one := Stage{Table: name, Branch: form.Get("branch"), SQL: strings.TrimSpace(form.Get("sql")), Replace: form.Get("mode") == "replace"}
-	for line := range strings.Lines(form.Get("files")) {
-		if line = strings.TrimSpace(line); line != "" {
-			one.Files = append(one.Files, line)
-		}
+	one := Stage{
+		Table: name, Branch: form.Get("branch"), SQL: strings.TrimSpace(form.Get("sql")), Replace: form.Get("mode") == "replace", Files: linesOf(form["files"]),
 	}
 	switch {
 	case len(one.Files) == 0 && one.SQL == "":
@@ -167,7 +183,9 @@ func (p *pages) stage(ctx context.Context, name string, form url.Values) (string
 	case err != nil:
 		return "", err
 	case isNew:
-		one.Branch, one.Key, one.Like = "", form.Get("key"), form.Get("like")
+		with := layoutOf(form)
+		with.Table, with.SQL, with.Files = one.Table, one.SQL, one.Files
+		one = with
 	case one.Branch == "" || one.Branch == commit.Main:
 		return "", fault.InvalidField("branch", "a page stages to a branch: want the name of one, which is not %s", commit.Main).
 			WithRemedy("publish the branch when you have seen its rows")

@@ -122,15 +122,18 @@ func TestRowsAreStaged(t *testing.T) {
 // spec: ui-28
 func TestNewTablesAreStaged(t *testing.T) {
 	of, pages := stagingPages(t)
-	_, page := get(t, pages, "/stage/features.none?key=id&like=ml.rows", "Session", "one")
+	_, page := get(t, pages, "/stage/features.none?key=id&buckets=8&partition=day&partition=truncate%5B2%5D(c)&sort=id,at", "Session", "one")
 	require.Contains(t, page, `name="key" value="id"`)
 	require.NotContains(t, page, `name="branch"`)
+	require.Contains(t, page, "day\ntruncate[2](c)\n</textarea>")
 	action, fields := formOf(t, page)
 	fields.Set("sql", "SELECT 1 ")
 	fields.Set("key", "id")
-	fields.Set("like", "ml.rows")
+	fields.Set("buckets", "8")
+	fields.Set("partition", "day\r\ntruncate[2](c)\r\n")
+	fields.Set("sort", "id,at")
 	require.Equal(t, http.StatusSeeOther, send(pages, action, fields, asItIs).StatusCode)
-	require.Equal(t, []ui.Stage{{Table: "features.none", SQL: "SELECT 1", Key: "id", Like: "ml.rows"}}, of.started)
+	require.Equal(t, []ui.Stage{{Table: "features.none", SQL: "SELECT 1", Key: "id", Buckets: "8", Sort: "id,at", Partition: []string{"day", "truncate[2](c)"}}}, of.started)
 }
 
 // Forms without rows, with two kinds of rows, or for main start nothing.

@@ -93,6 +93,26 @@ def test_stage_to_a_new_table_and_to_a_branch(tmp_path: Path, width: int, dark: 
 
 
 # spec: ui-28
+def test_the_layout_of_a_new_backfill_is_staged(tmp_path: Path) -> None:
+    lake, config = lake_of(tmp_path / "lake")
+    lake.write(TABLE, {"id": LongType(), "score": LongType()}, ("id", 4), [{"id": 1, "score": 1}])
+    file = lake.folder / "clicks.parquet"
+    pq.write_table(pa.table({"id": [1, 2, 3], "clicks": [10, 20, 30]}), file)
+    with Ui("--config", str(config)) as ui, Browser(1280, 900) as browser:
+        browser.open(ui.link)
+        browser.open(
+            f"{ui.base}/backfills/new?dataset=home&table=features.clicks&columns=clicks:bigint&buckets=2"
+        )
+        browser.run("document.querySelector('main a[href^=\"/stage/features.clicks\"]').click()")
+        browser.wait("return document.querySelector('main [name=files]') !== null")
+        fill(browser, files=file)
+        staged(browser)
+        table = lake.catalog.load_table("features.clicks")
+        assert [str(field.transform) for field in table.spec().fields] == ["bucket[2]"]
+        assert table.scan().to_arrow().num_rows == 3
+
+
+# spec: ui-28
 @pytest.mark.parametrize("victim", ["child", "ui"])
 def test_a_killed_stage_is_repeated(tmp_path: Path, victim: str) -> None:
     lake, config = lake_of(tmp_path / "lake")
