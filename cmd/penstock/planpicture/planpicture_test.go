@@ -47,7 +47,7 @@ func TestRatesAreComparedWithTheDayBefore(t *testing.T) {
 			require.Equal(t, time.Duration(c.hoursApart)*time.Hour, change.NowTime.Sub(change.ThenTime))
 		}
 	}
-	require.Contains(t, planpicture.Rates(runs(900, 300)).Pictures[0].Picture.Inline(), "marked at 1970-01-01 12:00:00: 30%")
+	require.Contains(t, planpicture.Rates(runs(900, 300)).Pictures[0].Picture.Inline(), "marked at 01-01 12:00: 30%")
 	require.Empty(t, planpicture.Rates(nil).Pictures)
 	require.Empty(t, planpicture.Rates([]flight.Run{{}}).Changes)
 }

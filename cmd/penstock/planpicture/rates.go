@@ -37,7 +37,7 @@ func Rates(runs []flight.Run) (out Trend) {
 	var series []svg.Series
 	at := map[string]int{}
 	for i, run := range runs {
-		x = append(x, run.Ended.UTC().Format(time.DateTime))
+		x = append(x, run.Ended.UTC().Format("01-02 15:04"))
 		for _, m := range run.Matches {
 			if m.Rows == 0 {
 				continue

@@ -32,6 +32,11 @@ function clock(seconds) {
 	return new Date(1000 * seconds).toTimeString().slice(0, 8);
 }
 
+// heightOf returns the height of a chart without its legend, which may have several lines.
+function heightOf(place) {
+	return parseFloat(getComputedStyle(place).minHeight) - 30;
+}
+
 // draw adds values to the curves of an element, and draws them.
 function draw(id, names, unit, values) {
 	const place = document.getElementById(id);
@@ -44,7 +49,7 @@ function draw(id, names, unit, values) {
 		const shades = colors();
 		chart = { data: [[], ...names.map(() => [])] };
 		chart.plot = new uPlot({
-			width: place.clientWidth, height: place.clientHeight - 30,
+			width: place.clientWidth, height: heightOf(place),
 			cursor: { drag: { x: true, y: false } },
 			scales: { y: { range: (_, low, high) => [0, unit === "%" ? 100 : Math.max(1, (high || 0) * 1.05)] } },
 			axes: [{ ...axis, space: 70, values: (_, ticks) => ticks.map(clock) }, { ...axis, size: 70, values: (_, ticks) => ticks.map((v) => short(v, unit)) }],
@@ -191,7 +196,7 @@ function start() {
 	addEventListener("resize", () => {
 		for (const [id, chart] of charts) {
 			const place = document.getElementById(id);
-			if (place) chart.plot.setSize({ width: place.clientWidth, height: place.clientHeight - 30 });
+			if (place) chart.plot.setSize({ width: place.clientWidth, height: heightOf(place) });
 		}
 	});
 	drawAll();
