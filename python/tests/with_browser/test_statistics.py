@@ -13,7 +13,7 @@ from pyiceberg.types import LongType, StringType
 from server import BINARY, Server
 
 ROWS = 20_000
-HOSTILE = '"><img src=x onerror="document.title=1"><script>document.title=1</script>'
+HOSTILE = '"><img src=x onerror="document.title=1"><script>document.title=1</script>' + "x" * 150
 WIDTH = "return [document.documentElement.scrollWidth, document.documentElement.clientWidth]"
 
 
