@@ -439,8 +439,8 @@ class Reading:
         if moves:
             self.moved += 1
             self._quiet_until = time.monotonic() + _QUIET
-        if self._immediate is None and (moves or not messages.begun):
-            # Like every call, one that opens a stream tries all addresses.
+        if self._immediate is None and (moves or not (messages.begun or self.batches)):
+            # Like every call, one that opens a stream tries all addresses. If batches came before, the stream broke.
             self._immediate = len(self._bound.servers)
         if not self._immediate:
             return False
