@@ -54,6 +54,7 @@ func (s *service) DoGet(sealed *arrowflight.Ticket, stream arrowflight.FlightSer
 	if err != nil {
 		return err
 	}
+	planning := running.waits.Begin(waits.Plan)
 	slot := s.admission.Of(admission.Stream{Client: c.Client(), Plan: content.Plan, Shard: rights.Query.Shard, Mix: mix})
 	defer slot.Release()
 	p, err := s.replanAt(ctx, slot, rights, content)
@@ -62,6 +63,7 @@ func (s *service) DoGet(sealed *arrowflight.Ticket, stream arrowflight.FlightSer
 		return failure.Cause(ctx, err)
 	}
 	running.planned(p)
+	planning()
 	sender := s.begin(ctx, c, p, running)
 	sender.slot, sender.session, sender.mayMove = slot, session, mayMove(ctx)
 	err = sender.run(ctx, stream, p, failure.EndsByServer(end), leave)

@@ -76,6 +76,7 @@ func (r *runningStreams) begin(ctx context.Context, c *call.Call, of ticket.Cont
 		plan: of.Plan, query: query, way: way, began: r.clock(), entered: r.ticks(), waits: waits.New(r.ticks),
 	}
 	one.waits.Connected(c.Connection.Blocked)
+	one.waits.Begin(waits.Send) // for as long as the stream lives: what nothing else counts
 	for _, cursor := range query.Cursor {
 		one.sent.step.Store(cursor.Step)
 	}

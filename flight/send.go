@@ -223,10 +223,7 @@ func (o *streamSender) all(ctx context.Context) error {
 		}
 		o.cursor = source.Cursor()
 		o.ends(o.batches + 1)
-		end = work.Begin(waits.Send)
-		err = o.batch(ctx, encoder, source.RecordBatch(), source.BatchRows())
-		end()
-		if err != nil {
+		if err := o.batch(ctx, encoder, source.RecordBatch(), source.BatchRows()); err != nil {
 			return err
 		}
 	}

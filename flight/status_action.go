@@ -189,7 +189,7 @@ func (s *service) status(_ context.Context, c *call.Call, body []byte) ([]byte, 
 	}
 	working := s.running.working()
 	for _, one := range s.running.list(func(one *runningStream) bool { return out.All || one.client == own }) {
-		status := one.statusOf(now)
+		status := one.statusOf(s.options.Clock())
 		status.Beside = one.beside(working).Milliseconds()
 		out.Streams = append(out.Streams, status)
 	}

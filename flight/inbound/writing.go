@@ -6,8 +6,8 @@ import (
 )
 
 // blockedAfter is how long a write to a connection takes at least if it waits for the network: a write that finds room in the
-// buffers of the operating system takes some microseconds.
-const blockedAfter = 5 * time.Millisecond
+// buffers of the operating system takes some tens of microseconds.
+const blockedAfter = 500 * time.Microsecond
 
 // blockedWrites measures how long writes to a connection wait for the network. Writes are made by one goroutine of the transport.
 type blockedWrites struct {

@@ -74,7 +74,7 @@ func (c Cause) Meaning() string {
 	case Join:
 		return "rows are joined, put in order and cut into batches"
 	case Send:
-		return "batches are encoded and handed to the transport"
+		return "batches are encoded and handed to the transport, and the little work that has no other kind"
 	case Cores:
 		return "more streams work at the same time than the server has cores"
 	}

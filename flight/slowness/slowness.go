@@ -64,10 +64,10 @@ func Of(s Spent) *Limit {
 }
 
 // ofClient gives all waits for the client one cause. Between a server and a slow network, buffers and the windows of HTTP/2 also
-// fill, so that a part of the waits looks as if the client did not read. If only the client is slow, its connection takes all bytes.
+// fill, so that a part of the waits looks as if the client did not read. If only the client is slow, its connection takes nearly all bytes.
 func ofClient(t waits.Totals) waits.Totals {
 	both := t.Of(waits.Trainer) + t.Of(waits.Network)
-	if t.Of(waits.Network) > both/5 {
+	if t.Of(waits.Network) > both*3/10 {
 		t[waits.Trainer], t[waits.Network] = 0, both
 	} else {
 		t[waits.Trainer], t[waits.Network] = both, 0

@@ -31,7 +31,7 @@ func TestLimits(t *testing.T) {
 		why string
 	}{
 		slowness.Trainer:  {of: spent(waits.Trainer, func(x *slowness.Spent) { x.Times[waits.Network] = s })},
-		slowness.Network:  {of: spent(waits.Trainer, func(x *slowness.Spent) { x.Times[waits.Network] = 2 * s })},
+		slowness.Network:  {of: spent(waits.Trainer, func(x *slowness.Spent) { x.Times[waits.Network] = 4 * s })},
 		slowness.Slot:     {of: spent(waits.Slot, nil)},
 		slowness.Memory:   {of: spent(waits.Memory, nil)},
 		slowness.InFlight: {of: spent(waits.Memory, func(x *slowness.Spent) { x.InFlight = true })},
@@ -80,7 +80,7 @@ func TestLimits(t *testing.T) {
 		require.NotEmpty(t, got.Remedy)
 		require.NotEmpty(t, cause.Meaning())
 	}
-	require.InDelta(t, 0.7, slowness.Of(tests[slowness.Network].of).Share, 1e-9)
+	require.InDelta(t, 0.9, slowness.Of(tests[slowness.Network].of).Share, 1e-9)
 	require.Empty(t, slowness.Cause("new").Meaning()+slowness.Cause("new").Remedy())
 }
 

@@ -113,12 +113,13 @@ type Waits struct {
 
 	mu     sync.Mutex
 	active [count]int
-	rows   int    // goroutines that wait for rows of a scan
-	reader *Waits // of the reader that the stream waits for; nil: none
-	before Totals // of reader, when the stream began to wait for it
-	total  Totals // up to since
-	reads  Reads  // so far, without those of reader
-	read   Reads  // of reader, when the stream began to wait for it
+	rows   int           // goroutines that wait for rows of a scan
+	reader *Waits        // of the reader that the stream waits for; nil: none
+	before Totals        // of reader, when the stream began to wait for it
+	total  Totals        // up to since
+	reads  Reads         // so far, without those of reader
+	read   Reads         // of reader, when the stream began to wait for it
+	idle   time.Duration // while reader is set: the time in which the stream itself waits for nothing
 	since  time.Time
 
 	blocked func() (all time.Duration, waits bool) // see Connected
@@ -208,9 +209,9 @@ func (w *Waits) Follow(reader *Waits) (end func()) {
 		w.charge()
 		before := w.total
 		read, reads := reader.follow(w, false)
-		w.total.add(read, w.before)
+		w.addReader(&w.total, read)
 		w.reads.add(reads, w.read)
-		w.reader = nil
+		w.reader, w.idle = nil, 0
 		if w.seen != nil { // it has seen each wait of the reader
 			return
 		}
@@ -238,7 +239,7 @@ func (w *Waits) follow(by *Waits, begins bool) (Totals, Reads) {
 	return all, reads
 }
 
-// charge counts the time since the last change. While the stream waits for a reader, the work is that of the reader. w.mu is held.
+// charge counts the time since the last change. While the stream waits for a reader, the work is first that of the reader. w.mu is held.
 func (w *Waits) charge() {
 	now, network := w.clock(), w.network()
 	took := now.Sub(w.since)
@@ -253,12 +254,27 @@ func (w *Waits) charge() {
 		w.spend(Network, now)
 	case waits:
 		w.spend(c, now)
-	case w.reader == nil:
+	case w.reader != nil:
+		w.idle += took
+	default:
 		if c, works := w.work(); works {
 			w.total[c] += took
 		}
 	}
 	w.since = now
+}
+
+// addReader adds what the reader has done, and to the stream's own work the time in which the reader did nothing that is known. w.mu is
+// held.
+func (w *Waits) addReader(all *Totals, read Totals) {
+	all.add(read, w.before)
+	rest := w.idle
+	for _, c := range readerCauses() {
+		rest -= read[c] - w.before[c]
+	}
+	if c, works := w.work(); works && rest > 0 {
+		all[c] += rest
+	}
 }
 
 // spend counts a wait from w.since on. w.mu is held.
@@ -345,7 +361,7 @@ func (w *Waits) now() (all Totals, c Cause, waiting bool) {
 		return all, c, waiting
 	}
 	read, of, reads := w.reader.Now()
-	all.add(read, w.before)
+	w.addReader(&all, read)
 	if !waiting {
 		c, waiting = of, reads
 	}

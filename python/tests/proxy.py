@@ -48,6 +48,8 @@ class Proxy:
                 return
             try:
                 far = socket.create_connection(self._target)
+                if self.pace:  # otherwise megabytes fit between the server and the proxy
+                    far.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
             except OSError:
                 near.close()
                 continue

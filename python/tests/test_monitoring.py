@@ -253,6 +253,8 @@ def test_catalogs_that_fail(site: Site) -> None:
         monitored.until(lambda: bool(prometheus.query("penstock_rows_sent_total > 0")), "nothing is read")
         site.catalog.dead = True
         prometheus.fires("PenstockCatalogFails", "PenstockCallsFail")
+        site.catalog.dead, site.catalog.delay = False, 3
+        prometheus.fires("PenstockCatalogSlow")
 
 
 def test_data_that_is_damaged(site: Site) -> None:

@@ -20,6 +20,7 @@ import (
 	"github.com/penstock/penstock/cmd/penstock/client"
 	"github.com/penstock/penstock/cmd/penstock/ui"
 	"github.com/penstock/penstock/flight"
+	"github.com/penstock/penstock/flight/slowness"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/catalog/history"
 	"github.com/penstock/penstock/loader/dataset/decode"
@@ -196,11 +197,16 @@ func TestPagesForbidOtherScripts(t *testing.T) {
 // spec: ui-3
 func TestStreamsOfAllReplicas(t *testing.T) {
 	first := &server{status: flight.ServerStatus{Version: "1", All: true, Streams: []flight.StreamStatus{stream("1", "sweep-a"), stream("2", "sweep-b")}}}
+	for i := range first.status.Streams {
+		first.status.Streams[i].Limit = &slowness.Limit{Cause: slowness.SmallReads, Share: 0.25, Why: "9 requests", Remedy: slowness.SmallReads.Remedy()}
+	}
 	second := &server{status: flight.ServerStatus{Version: "2", All: true, Streams: []flight.StreamStatus{stream("3", "nightly")}}}
 	dead := &server{failure: fault.New(fault.Unavailable, "connection refused")}
 	pages := handler(t, first, second, dead)
 	answer, body := get(t, pages, "/")
 	require.Equal(t, http.StatusOK, answer.StatusCode)
+	require.Contains(t, body, "<td>small reads 25%</td>")
+	require.Equal(t, 1, strings.Count(body, "small reads: storage answers as it should"), "each limit is explained once")
 	for _, text := range []string{"sweep-a", "sweep-b", "nightly", "replica-2", "connection refused", "trainer 10%, storage 25%", "waits for storage", "25 %"} {
 		require.Contains(t, body, text)
 	}
