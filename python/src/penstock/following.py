@@ -65,9 +65,11 @@ class Follower:
             return
         with self._changed:
             self._told[number] = told
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="penstock-follow", daemon=True)
-                self._thread.start()
+            if self._thread is not None:
+                return
+            thread = self._thread = threading.Thread(target=self._run, name="penstock-follow", daemon=True)
+        # Without the lock: the garbage collector may call leave in the new thread, and start waits for that thread.
+        thread.start()
 
     def leave(self, number: int) -> None:
         """Stops following a stream. Safe to call more than once."""
@@ -88,7 +90,12 @@ class Follower:
             limit: in seconds.
         """
         thread = self._thread
-        if thread is not None and not self._told and thread is not threading.current_thread():
+        if (
+            thread is not None
+            and thread.is_alive()
+            and not self._told
+            and thread is not threading.current_thread()
+        ):
             thread.join(limit)
 
     def _run(self) -> None:

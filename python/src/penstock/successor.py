@@ -27,7 +27,8 @@ class Successor:
         self._cursor = cursor
         self._opening: Callable[[], Messages | None] | None = opening
         self._messages: Messages | None = None
-        self._lock = threading.Lock()
+        # The garbage collector may call close in a thread that holds the lock.
+        self._lock = threading.RLock()
         self._closed = False
         self._thread = threading.Thread(target=self._open, name="penstock-successor", daemon=True)
         self._thread.start()
@@ -42,11 +43,10 @@ class Successor:
             _log.debug("a stream was not opened ahead: %s", e)
             return
         with self._lock:
-            closed = self._closed
-            if not closed:
-                self._messages = messages
-        if closed and messages is not None:
-            messages.close()
+            self._messages = messages
+            closed = self._closed  # after the assignment: a call of close in between has closed the stream
+        if closed:
+            self.close()
 
     def take(self, cursor: bytes | None) -> Messages | None:
         """Returns the stream; None if it was not opened, or begins elsewhere. Waits until it is open.
