@@ -13,7 +13,6 @@ func TestNoPasswordIsShown(t *testing.T) {
 	const secret = "user:hunter2@host"
 	l := lake{dir: t.TempDir()}
 	catalogs := map[string]string{
-		"another database": `{type: sql, uri: "postgresql://user:hunter2@127.0.0.1:1/db"}`,
 		"no file":          `{type: sql, uri: "sqlite://` + secret + `/db"}`,
 		"parameters":       `{type: sql, uri: "sqlite:////tmp/a.db?password=hunter2"}`,
 		"storage":          `{type: sql, uri: "sqlite:////tmp/a.db", warehouse: "s3://` + secret + `/w"}`,
@@ -25,7 +24,14 @@ func TestNoPasswordIsShown(t *testing.T) {
 		require.Equal(t, exitFailure, got.code, name)
 		require.NotContains(t, got.stdout+got.stderr, "hunter2", name)
 	}
-	config := l.file(t, "penstock.yaml", "catalogs: {default: {type: sql, uri: \"sqlite:////tmp/none.db\"}}\n")
+	config := l.file(t, "penstock.yaml", "catalogs: {default: {type: sql, uri: \"postgresql://user:hunter2@127.0.0.1:1/db\"}}\n")
+	got := run(t, "datasets", "--config", config)
+	require.Equal(t, exitFailure, got.code)
+	require.NotContains(t, got.stdout+got.stderr, "hunter2")
+	server := start(t, "--config", config) // it starts without the catalog, and says so
+	require.Equal(t, "default", server.stderr.find(t, "the catalog does not answer; its tables are unavailable until it does")["catalog"])
+	require.NotContains(t, server.stderr.String(), "hunter2")
+	config = l.file(t, "penstock.yaml", "catalogs: {default: {type: sql, uri: \"sqlite:////tmp/none.db\"}}\n")
 	for _, args := range [][]string{
 		{"serve", "--config", config, "--listen", secret},
 		{"serve", "--config", config, "--listen", secret + ":80"},
