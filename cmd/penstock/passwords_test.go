@@ -13,10 +13,10 @@ func TestNoPasswordIsShown(t *testing.T) {
 	const secret = "user:hunter2@host"
 	l := lake{dir: t.TempDir()}
 	catalogs := map[string]string{
-		"no file":          `{type: sql, uri: "sqlite://` + secret + `/db"}`,
-		"parameters":       `{type: sql, uri: "sqlite:////tmp/a.db?password=hunter2"}`,
-		"storage":          `{type: sql, uri: "sqlite:////tmp/a.db", warehouse: "s3://` + secret + `/w"}`,
-		"type":             `{type: "rest://` + secret + `", uri: "http://` + secret + `"}`,
+		"no file":    `{type: sql, uri: "sqlite://` + secret + `/db"}`,
+		"parameters": `{type: sql, uri: "sqlite:////tmp/a.db?password=hunter2"}`,
+		"storage":    `{type: sql, uri: "sqlite:////tmp/a.db", warehouse: "s3://` + secret + `/w"}`,
+		"type":       `{type: "rest://` + secret + `", uri: "http://` + secret + `"}`,
 	}
 	for name, catalog := range catalogs {
 		config := l.file(t, "penstock.yaml", "catalogs: {default: "+catalog+"}\n")
