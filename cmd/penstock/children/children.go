@@ -8,6 +8,7 @@
 package children
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"runtime"
@@ -21,6 +22,9 @@ import (
 
 // stopTime is how long a child may take to end after SIGTERM. Then it is killed.
 const stopTime = 10 * time.Second
+
+// mistake is the exit code of a command line with a mistake.
+const mistake = 2
 
 // Command is a command of this program.
 type Command struct {
@@ -123,7 +127,10 @@ func (g *Group) State(name string) (State, bool) {
 	if over {
 		out.Ended = one.ended
 		if one.err != nil && out.Failure == "" {
-			out.Failure, out.Remedy = "the command ended: "+one.err.Error(), "start it again: it continues with the rest"
+			out.Failure, out.Remedy = "the command ended: "+one.err.Error(), "start it again: nothing is done twice"
+		}
+		if exit := (*exec.ExitError)(nil); errors.As(one.err, &exit) && exit.ExitCode() == mistake {
+			out.Failure, out.Remedy = "the command has a mistake", "" // Said names it
 		}
 	}
 	return out, true

@@ -75,6 +75,11 @@ func TestOutputIsKeptWithinBounds(t *testing.T) {
 	require.Len(t, at.Said, 1)
 	require.Len(t, at.Said[0], 16<<10)
 	require.Empty(t, at.Progress.Step, "the one before is another command")
+
+	require.NoError(t, group.Start(script("echo no such flag >&2; exit 2")))
+	at = ended(t, group)
+	require.Equal(t, []string{"the command has a mistake", ""}, []string{at.Failure, at.Remedy})
+	require.Equal(t, []string{"no such flag"}, at.Said)
 }
 
 func TestOneCommandOfAName(t *testing.T) {

@@ -28,7 +28,8 @@ type covered struct {
 	Entry, Snapshot string
 	Own             bool // the dataset does not read the table
 	Facts           []fact
-	Alarm           string // which days are missing
+	Alarm           string // which days are missing, or have few matches
+	Shared          bool   // a staged row counts for several partitions, so that days without rows of their own cannot be seen
 	Pictures        []picture
 	Partition       string
 	Days            []dayRow
@@ -39,6 +40,7 @@ type covered struct {
 type dayRow struct {
 	Name, Training, Staged, Rate string
 	Empty                        bool
+	Few                          bool // matches
 }
 
 // newCovered returns the coverage of a branch without counts. Its dataset is the one that the request names, or else the first that reads
@@ -96,7 +98,7 @@ func (c *covered) show(query branchQuery, found coverage.Coverage, matches *cove
 		}
 	}
 	c.Facts = append(c.Facts, fact{"Training rows", svg.Count(total)}, fact{"Staged rows that are joined", svg.Count(e.Rows)})
-	c.Alarm = alarmOf(found.Partition, e)
+	c.Alarm, c.Shared = alarmOf(found.Partition, e), e.Shared && len(found.Parts) > 1
 	c.Pictures = append(c.Pictures, picture{"Staged rows by " + cmp.Or(found.Partition, "bucket") + " and bucket", inline(stagedGrid(found, e).Draw())})
 	for i, part := range found.Parts {
 		c.Days = append(c.Days, rowOfDay(part, found.Training[i], e, i))
@@ -111,15 +113,44 @@ func (c *covered) show(query branchQuery, found coverage.Coverage, matches *cove
 	grid.Levels = [4]svg.Level{{Name: "less than 50%"}, {Least: 0.5, Name: "50% and more"}, {Least: 0.9, Name: "90% and more"}, {Least: 0.99, Name: "99% and more"}}
 	grid.Zero = "no match"
 	c.Pictures = append(c.Pictures, picture{"Match rate by " + cmp.Or(matches.Partition, "bucket") + " and bucket", inline(grid.Draw())})
-	if len(matches.Parts) == len(c.Days) {
-		for i := range c.Days {
-			rows, matched := sumOf(matches.Rows[i]), sumOf(matches.Matched[i])
-			if c.Days[i].Rate = unknown; rows > 0 {
-				c.Days[i].Rate = svg.Percent(float64(matched) / float64(rows))
-			}
+	c.addMatches(matches)
+	return nil
+}
+
+// fewMatches is the match rate below which a day is named.
+const fewMatches = 0.5
+
+// maxFew is the maximum number of days with few matches that are named.
+const maxFew = 20
+
+// addMatches adds the match rates of days, and names those with few matches.
+func (c *covered) addMatches(matches *coverage.Matches) {
+	if len(matches.Parts) != len(c.Days) {
+		return
+	}
+	var few []string
+	for i := range c.Days {
+		day := &c.Days[i]
+		rate := rateOf(sumOf(matches.Matched[i]), sumOf(matches.Rows[i]))
+		if day.Rate = unknown; !math.IsNaN(rate) {
+			day.Rate = svg.Percent(rate)
+		}
+		if rate < fewMatches {
+			day.Few = true
+			few = append(few, day.Name+" ("+day.Rate+")")
 		}
 	}
-	return nil
+	if len(few) == 0 || c.Partition == "" {
+		return
+	}
+	text := fault.Count(len(few), "partition") + " with a match for less than half of the training rows: " + c.Partition + " = " + strings.Join(few[:min(len(few), maxFew)], ", ")
+	if more := len(few) - maxFew; more > 0 {
+		text += " and " + strconv.Itoa(more) + " more"
+	}
+	if c.Alarm != "" {
+		text = c.Alarm + "; " + text
+	}
+	c.Alarm = text
 }
 
 // alarmOf says which partitions have training rows and no staging rows.

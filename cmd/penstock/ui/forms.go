@@ -83,6 +83,11 @@ func (f *forms) read(w http.ResponseWriter, r *http.Request, change, of string) 
 	if len(sent) != 1 || !hmac.Equal([]byte(sent[0]), []byte(f.token(r, change, of))) {
 		return nil, &refusal{http.StatusForbidden, "the page is of an earlier session: nothing was changed; go back, load the page again, and look at what it shows before you confirm"}
 	}
+	for _, values := range r.PostForm {
+		if strings.Contains(strings.Join(values, ""), "\x00") {
+			return nil, &refusal{http.StatusBadRequest, "a field has a character that no name, path or statement has"}
+		}
+	}
 	return r.PostForm, nil
 }
 

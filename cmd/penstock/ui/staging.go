@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -59,8 +60,9 @@ type stageRun struct {
 // stageResult is a result of stage.
 type stageResult struct {
 	Facts    []fact
-	Link     string // the page that shows the rows
-	Undo     string // the page that takes it back; "": nothing was written
+	Link     string   // the page that shows the rows
+	Undo     string   // the page that takes it back; "": nothing was written
+	Matches  []string // of the datasets that read the table
 	Warnings []string
 }
 
@@ -117,6 +119,7 @@ func (p *pages) isNew(ctx context.Context, table string) (bool, error) {
 // runOfStage returns a stage that was started as a page shows it.
 func runOfStage(at children.State, of Stage) *stageRun {
 	out := &stageRun{commandRun: runOf("stage", at)}
+	out.Facts = append(out.Facts, fact{"Branch", cmp.Or(of.Branch, commit.Main)}, fact{"Rows of", cmp.Or(strings.Join(of.Files, " "), "a SELECT")})
 	if at.Running {
 		read := svg.Count(at.Progress.RowsRead)
 		if at.Progress.OfRowsRead > 0 {
@@ -126,13 +129,14 @@ func runOfStage(at children.State, of Stage) *stageRun {
 	}
 	var result stage.WriteResult
 	if out.succeeded(at) && json.Unmarshal(at.Result, &result) == nil {
-		out.Result = staged(result, of.Table, of.Branch)
+		out.Result = staged(result, of)
 	}
 	return out
 }
 
 // staged returns a result as a page shows it.
-func staged(of stage.WriteResult, table, branch string) *stageResult {
+func staged(of stage.WriteResult, request Stage) *stageResult {
+	table, branch := request.Table, request.Branch
 	out := &stageResult{
 		Link: "/tables/" + pathOf(table),
 		Facts: []fact{
@@ -156,6 +160,9 @@ func staged(of stage.WriteResult, table, branch string) *stageResult {
 		}
 	}
 	for _, r := range of.Readers {
+		if r.Rows > 0 {
+			out.Matches = append(out.Matches, "Dataset "+r.Dataset+", entry "+r.Entry+": "+svg.Percent(float64(r.Matched)/float64(r.Rows))+" of "+svg.Count(r.Rows)+" sampled training rows match")
+		}
 		if r.Broken() {
 			out.Warnings = append(out.Warnings, "Dataset "+r.Dataset+" can no longer be read: "+r.Failure.Message)
 		} else if r.Warning != "" {
@@ -175,6 +182,8 @@ func (p *pages) stage(ctx context.Context, name string, form url.Values) (string
 		return "", fault.InvalidField("files", "no rows: name files, or write a SELECT")
 	case len(one.Files) > 0 && one.SQL != "":
 		return "", fault.InvalidField("files", "files and a SELECT cannot be combined").WithRemedy("read the files in the SELECT")
+	case strings.HasPrefix(one.SQL, "@"), strings.HasPrefix(one.SQL, "-"):
+		return "", fault.InvalidField("sql", "%.20q is not a SELECT", one.SQL).WithRemedy("write the statement itself")
 	case len(one.Files) > maxStaged:
 		return "", fault.InvalidField("files", "%d files, and a form takes %d", len(one.Files), maxStaged).WithRemedy("name their folder, or a pattern such as day-*.parquet")
 	}

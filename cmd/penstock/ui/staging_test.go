@@ -96,6 +96,7 @@ func TestRowsAreStaged(t *testing.T) {
 		"existed": {stage.WriteResult{Snapshot: 5, Rows: 4321, Existed: true}, "from an earlier stage", "/undo/"},
 		"broken":  {stage.WriteResult{Snapshot: 5, Rows: 4321, Readers: []stage.ReaderCheck{{Dataset: hostile, Failure: &stage.ReaderFailure{Message: "it breaks"}}}}, "it breaks", "<script>"},
 		"warned":  {stage.WriteResult{Snapshot: 5, Rows: 4321, Readers: []stage.ReaderCheck{{Dataset: "home", Warning: "few match"}}}, "Dataset home: few match", "<script>"},
+		"matched": {stage.WriteResult{Snapshot: 5, Rows: 4321, Readers: []stage.ReaderCheck{{Dataset: "home", Entry: "e", Rows: 1000, Matched: 900}}}, "entry e: 90% of 1,000 sampled training rows match", "<script>"},
 	} {
 		text, err := json.Marshal(c.result)
 		require.NoError(t, err)
@@ -145,6 +146,9 @@ func TestStagesThatAreRefused(t *testing.T) {
 	action, fields := formOf(t, page)
 	for name, c := range map[string]url.Values{
 		"no rows":        {"branch": {"b"}, "files": {" \n"}},
+		"a file of SQL":  {"branch": {"b"}, "sql": {"@/etc/passwd"}},
+		"standard input": {"branch": {"b"}, "sql": {"-"}},
+		"no character":   {"branch": {"b\x00"}, "files": {"a"}},
 		"two kinds":      {"branch": {"b"}, "files": {"a"}, "sql": {"SELECT 1"}},
 		"too many files": {"branch": {"b"}, "files": {strings.Repeat("a\n", 101)}},
 		"no branch":      {"files": {"a"}},

@@ -131,7 +131,7 @@ def test_publish_and_undo(
         browser.wait("return location.pathname.startsWith('/moved/')")
         browser.picture(tmp_path / "moved.png")
         assert f"is at snapshot {world.main()}." in text_of(browser)
-        assert "can be read" in text_of(browser)
+        assert "can be planned" in text_of(browser)
         assert world.ids() == list(range(20))
         browser.open(browser.run("return location.href"))  # loading it again changes nothing
         assert world.ids() == list(range(20))
