@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -252,3 +254,21 @@ def test_a_server_that_stops_before_a_stream_opens(world: World, caplog: pytest.
         assert rest_of(stream) == whole
     assert stream.stats.resumed == 0
     assert not said(caplog)
+
+
+def test_a_program_that_ends_with_an_open_stream(server: Server) -> None:
+    """The thread that follows the stream ends before the interpreter, which would abort the process."""
+    program = (
+        "import atexit, sys, threading, time\n"
+        "def names(): return [one.name for one in threading.enumerate() if one.name.startswith('penstock')]\n"
+        "atexit.register(lambda: print(names()))\n"  # it runs last
+        "import penstock\n"
+        "stream = penstock.connect(sys.argv[1], lookahead=1 << 16).read('wide', batch_rows=10)\n"
+        "next(stream)\n"
+        "time.sleep(1.5)\n"
+        "print(names())\n"
+    )
+    command = [sys.executable, "-c", program, server.address]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "['penstock-follow']\n[]\n"

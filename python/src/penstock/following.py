@@ -6,14 +6,16 @@ until another server has opened the rest.
 
 from __future__ import annotations
 
+import atexit
 import itertools
 import json
 import logging
 import os
 import secrets
 import threading
+import weakref
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow.flight as flight
 
@@ -32,6 +34,40 @@ Notice = Mapping[str, Any]
 
 # Seconds after which streams are followed: those that end before need no call.
 _AFTER = 1.0
+
+
+# Seconds within which a thread must end before the interpreter does.
+_END_LIMIT = 10.0
+
+
+class Ending(Protocol):
+    """What has a thread that must end before the interpreter does."""
+
+    def end(self, limit: float) -> None:
+        """Ends the thread, within a limit in seconds."""
+
+
+class _Threads:
+    """The threads of this package that call servers. The interpreter aborts the process if it ends while one is in gRPC."""
+
+    def __init__(self) -> None:
+        self.ended = False
+        self.owners: weakref.WeakSet[Any] = weakref.WeakSet()
+
+    def end(self) -> None:
+        self.ended = True
+        for owner in list(self.owners):
+            owner.end(_END_LIMIT)
+
+
+_threads = _Threads()
+atexit.register(_threads.end)
+
+
+def may_start(owner: Ending) -> bool:
+    """Reports whether a thread may start: the interpreter goes on, or waits for the owner's end."""
+    _threads.owners.add(owner)
+    return not _threads.ended
 
 
 class Follower:
@@ -61,7 +97,7 @@ class Follower:
             call: the call of the stream, which has begun.
             told: called once at most, in another thread, when the server stops.
         """
-        if call.follows != f"{self._name} {number}":
+        if call.follows != f"{self._name} {number}" or not may_start(self):
             return
         with self._changed:
             self._told[number] = told
@@ -82,6 +118,22 @@ class Follower:
             lease = self._lease
         if lease is not None:
             lease.release()
+
+    def end(self, limit: float) -> None:
+        """Follows no stream any more, and waits for the end of the thread.
+
+        Args:
+            limit: in seconds.
+        """
+        if self._pid != os.getpid():
+            return
+        with self._changed:
+            self._told.clear()
+            self._changed.notify_all()
+            lease = self._lease
+        if lease is not None:
+            lease.release()
+        self.settle(limit)
 
     def settle(self, limit: float) -> None:
         """Waits until nothing runs, unless streams are followed.

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import threading
 from collections.abc import Callable
 from typing import Any
 
 from penstock import errors
+from penstock.following import may_start
 from penstock.messages import Messages
 
 _log = logging.getLogger("penstock")
@@ -31,7 +33,11 @@ class Successor:
         self._lock = threading.RLock()
         self._closed = False
         self._thread = threading.Thread(target=self._open, name="penstock-successor", daemon=True)
-        self._thread.start()
+        self._pid = os.getpid()
+        if may_start(self):
+            self._thread.start()
+        else:
+            self._opening = None
 
     def _open(self) -> None:
         opening, self._opening = self._opening, None
@@ -57,10 +63,23 @@ class Successor:
         if cursor is None or json.loads(cursor) != self._cursor:
             self.close()
             return None
-        self._thread.join()
+        if self._thread.is_alive():
+            self._thread.join()
         with self._lock:
             messages, self._messages = self._messages, None
         return messages
+
+    def end(self, limit: float) -> None:
+        """Closes the stream, and waits until its thread has ended.
+
+        Args:
+            limit: in seconds.
+        """
+        if self._pid != os.getpid():
+            return
+        self.close()
+        if self._thread.is_alive() and self._thread is not threading.current_thread():
+            self._thread.join(limit)
 
     def close(self) -> None:
         """Closes the stream, or has it closed once it is open. Safe to call from any thread."""
