@@ -305,6 +305,11 @@ release-before: ## the release before this one, in .bin, for tests of both
 test-python-more: build build-checked release-before .venv/test/.stamp $(PENSTOCK_S3GATEWAY) ## Python tests that take long and test no basic promise: those marked "more"
 	PENSTOCK_BIN=$(CHECKED) $(PYTEST) -m more $(PYTHON_TESTS)
 
+# Each test slows one thing down, and expects its name as the cause. Other work on the machine is a cause, too.
+.PHONY: test-slowness
+test-slowness: build build-checked .venv/test/.stamp $(PENSTOCK_S3GATEWAY) ## causes of slowness made on purpose, and what the status calls them
+	PENSTOCK_LONG=1 PENSTOCK_BIN=$(CHECKED) $(PYTEST) python/tests/test_slowness.py
+
 # Each test waits for a Prometheus that scrapes once a second.
 .PHONY: test-monitoring
 test-monitoring: build .venv/test/.stamp $(PENSTOCK_S3GATEWAY) .bin/prometheus ## the queries of the dashboard and the alerts, on a real Prometheus
