@@ -74,6 +74,17 @@ func snapshotField(form url.Values, name string) (int64, error) {
 	return id, nil
 }
 
+// moveField returns the snapshots between which a form moves a branch.
+func moveField(form url.Values) (from, to int64, err error) {
+	if from, err = snapshotField(form, "from"); err != nil {
+		return 0, 0, err
+	}
+	if to, err = snapshotField(form, "to"); err == nil && to == 0 {
+		err = fault.InvalidField("to", "is not a snapshot")
+	}
+	return from, to, err
+}
+
 // publishing is the page that asks before main is moved to a branch.
 func (p *pages) publishing(ctx context.Context, r *http.Request) (shown, error) {
 	table, branch := r.PathValue("name"), r.URL.Query().Get("branch")
@@ -132,16 +143,9 @@ func (p *pages) readers(ctx context.Context, table string) ([]named, error) {
 
 // publish moves main to the snapshot that the page showed.
 func (p *pages) publish(ctx context.Context, name string, form url.Values) (string, error) {
-	from, err := snapshotField(form, "from")
+	from, to, err := moveField(form)
 	if err != nil {
 		return "", err
-	}
-	to, err := snapshotField(form, "to")
-	if err != nil {
-		return "", err
-	}
-	if to == 0 {
-		return "", fault.InvalidField("to", "is not a snapshot")
 	}
 	if _, err := p.Change.Publish(ctx, client.Move{Table: name, Branch: form.Get("branch"), From: from, To: to}); err != nil {
 		return "", err
@@ -187,16 +191,9 @@ func undoCommand(table, branch string, from, to int64) string {
 
 // undo takes the change back that the page showed.
 func (p *pages) undo(ctx context.Context, name string, form url.Values) (string, error) {
-	from, err := snapshotField(form, "from")
+	from, to, err := moveField(form)
 	if err != nil {
 		return "", err
-	}
-	to, err := snapshotField(form, "to")
-	if err != nil {
-		return "", err
-	}
-	if to == 0 {
-		return "", fault.InvalidField("to", "is not a snapshot")
 	}
 	branch := form.Get("branch")
 	if branch == commit.Main {

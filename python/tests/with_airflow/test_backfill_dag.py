@@ -23,7 +23,7 @@ REQUESTS = 5_000
 OLD, NEW = range(1_000), range(1_000, 4_000)
 ONCE = ["success", 1]
 
-# Stands in for penstock on the PATH. The first call of the command in the file "command" runs the file "fault" as a
+# A program named penstock that comes first on the PATH. The first call of the command in the file "command" runs the file "fault" as a
 # script, with the arguments and $PROGRAM; all other calls are passed on.
 STAND_IN = """#!/bin/bash
 cd {folder}
