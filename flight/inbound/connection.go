@@ -72,7 +72,7 @@ func ConnectionOf(ctx context.Context) *Connection {
 // passes on the address that the connection returned, and each connection returns an address with a
 // pointer of its own.
 type connections struct {
-	clock   func() time.Time
+	ticks   func() time.Time
 	ended   func(*Connection)           // is called after gRPC has released a connection
 	refused func(host string)           // is called for each connection beyond a limit
 	read    func(c *countedConn, n int) // is called after each read of a connection with calls that have not arrived
@@ -86,9 +86,9 @@ type connections struct {
 
 // newConnections returns an empty connections. At most limit connections may be open, and one host
 // may have hostShare percent of them.
-func newConnections(limit, hostShare int, clock func() time.Time, ended func(*Connection), refused func(host string)) *connections {
+func newConnections(limit, hostShare int, ticks func() time.Time, ended func(*Connection), refused func(host string)) *connections {
 	return &connections{
-		clock: clock, ended: ended, refused: refused, open: map[net.Addr]net.Conn{},
+		ticks: ticks, ended: ended, refused: refused, open: map[net.Addr]net.Conn{},
 		accepted: limits.NewRoom[*countedConn](limit, hostShare),
 		read:     func(*countedConn, int) {},
 	}
@@ -176,7 +176,7 @@ func (c *countedConn) Close() error {
 // closes an idle connection of a host that has more connections than this one, so that other hosts
 // cannot keep a host out, however many they are.
 func (c *connections) add(conn net.Conn) net.Conn {
-	counted := &countedConn{Conn: conn, host: HostOf(conn.RemoteAddr()), read: c.read, blocked: blockedWrites{clock: c.clock, began: c.clock()}}
+	counted := &countedConn{Conn: conn, host: HostOf(conn.RemoteAddr()), read: c.read, blocked: blockedWrites{ticks: c.ticks, began: c.ticks()}}
 	counted.closed = sync.OnceFunc(func() { c.leave(counted) })
 	gone, entered := c.enter(counted)
 	if gone != nil {

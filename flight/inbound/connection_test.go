@@ -123,7 +123,7 @@ func TestDeadlinesEndWithTheConnection(t *testing.T) {
 func TestBlockedWritesAreMeasured(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(5, 0)
-	b := blockedWrites{clock: func() time.Time { return now }, began: now}
+	b := blockedWrites{ticks: func() time.Time { return now }, began: now}
 	end := b.begin()
 	now = now.Add(blockedAfter - 1)
 	end()

@@ -44,8 +44,8 @@ type Options struct {
 	HostShare      int               // percentage of MaxConnections that one host may have
 	TLS            *tls.Config       // of handshakes; nil: connections are not encrypted
 	Ended          func(*Connection) // is called after gRPC has released a connection
-	Clock          func() time.Time  // for the log, and to measure writes that wait
-	Ticks          func() time.Time  // for the ages of calls, from many goroutines
+	Clock          func() time.Time  // for the log
+	Ticks          func() time.Time  // for the ages of calls and for writes that wait; called from many goroutines
 	Logger         *slog.Logger      // gets a line about refused connections
 }
 
@@ -60,7 +60,7 @@ type Limiter struct {
 // New returns a Limiter of one server.
 func New(o Options) *Limiter {
 	l := &Limiter{
-		connections: newConnections(o.MaxConnections, o.HostShare, o.Clock, o.Ended, newRefusals(o.Logger, o.Clock).refused),
+		connections: newConnections(o.MaxConnections, o.HostShare, o.Ticks, o.Ended, newRefusals(o.Logger, o.Clock).refused),
 		arrivals:    newArrivals(maxArriving, o.Ticks),
 		tls:         o.TLS,
 	}

@@ -11,14 +11,14 @@ const blockedAfter = 500 * time.Microsecond
 
 // blockedWrites measures how long writes to a connection wait for the network. Writes are made by one goroutine of the transport.
 type blockedWrites struct {
-	clock   func() time.Time
+	ticks   func() time.Time
 	began   time.Time
 	total   atomic.Int64
 	current atomic.Int64 // when the write that runs began, in nanoseconds after began; 0: none runs
 }
 
 // since returns the time since the connection was accepted.
-func (b *blockedWrites) since() time.Duration { return b.clock().Sub(b.began) }
+func (b *blockedWrites) since() time.Duration { return b.ticks().Sub(b.began) }
 
 // begin begins a write. The caller calls end once.
 func (b *blockedWrites) begin() (end func()) {

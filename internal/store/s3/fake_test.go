@@ -77,6 +77,26 @@ func (f *fake) count() int {
 	return len(f.requests)
 }
 
+// countOf returns the number of requests of a method.
+func (f *fake) countOf(method string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := 0
+	for _, r := range f.requests {
+		if r.Method == method {
+			n++
+		}
+	}
+	return n
+}
+
+// answerAll sets the answer of requests without an answer of their own, also while requests run.
+func (f *fake) answerAll(answer http.HandlerFunc) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.answers[0] = answer
+}
+
 // open makes a store of the server that does not wait between tries.
 func (f *fake) open(t *testing.T, change func(*s3.Options)) *s3.Store {
 	t.Helper()
