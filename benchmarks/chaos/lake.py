@@ -42,7 +42,8 @@ class _Catalog(SqlCatalog):
         for entry in staged.metadata.snapshot_log:
             at = max(at, entry.timestamp_ms)
             log.append(entry.model_copy(update={"timestamp_ms": at}))
-        at = max(at, staged.metadata.last_updated_ms)
+        logged = (entry.timestamp_ms for entry in staged.metadata.metadata_log)
+        at = max(at, staged.metadata.last_updated_ms, *logged)
         changed = staged.metadata.model_copy(update={"snapshot_log": log, "last_updated_ms": at})
         return StagedTable(staged.name(), changed, staged.metadata_location, staged.io, self)
 
