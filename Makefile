@@ -477,6 +477,7 @@ $(PENSTOCK_S3GATEWAY): $(wildcard tools/s3gateway/*)
 .venv/torch/.stamp: python/requirements-test.txt python/requirements-torch.txt python/requirements-frameworks.txt python/requirements-torchrec.no-deps.txt
 .venv/demo/.stamp: demo/requirements.txt
 .venv/airflow/.stamp: python/requirements-airflow.txt
+.venv/engines/.stamp: python/requirements-engines.txt
 .venv/bench/.stamp: benchmarks/requirements.txt
 .venv/spark/.stamp: tools/worlds/requirements-spark.txt
 .venv/wheel/.stamp: # pip alone

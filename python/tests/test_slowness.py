@@ -150,6 +150,21 @@ def test_no_slot(config: Path) -> None:
             first.close()
 
 
+def test_a_full_memory_budget(config: Path) -> None:
+    def read(job: str) -> penstock.Stream:
+        return client.read(
+            "wide", job=job, order="shuffled", shuffle="rows", shuffle_window=250_000, batch_rows=1000
+        )
+
+    with served(config, "--memory", "48MiB") as (address, client), read("first") as first:
+        next(first)
+        with read("job") as second, in_thread(lambda: next(second)):
+            for _ in islice(first, 100):
+                time.sleep(0.02)
+            assert look(address, "job").limit == "memory"
+            first.close()
+
+
 @contextmanager
 def in_thread(call: Callable[[], object]) -> Iterator[None]:
     """Makes a call meanwhile; its failure is part of the test."""
