@@ -156,11 +156,11 @@ def test_a_full_memory_budget(config: Path) -> None:
             "wide", job=job, order="shuffled", shuffle="rows", shuffle_window=250_000, batch_rows=1000
         )
 
-    with served(config, "--memory", "48MiB") as (address, client), read("first") as first:
+    with served(config, "--memory", "160MiB") as (address, client), read("first") as first:
         next(first)
-        with read("job") as second, in_thread(lambda: next(second)):
-            for _ in islice(first, 100):
-                time.sleep(0.02)
+        with read("job") as second, in_thread(second.read_all):
+            for _ in islice(first, 20):
+                time.sleep(0.1)
             assert look(address, "job").limit == "memory"
             first.close()
 
