@@ -18,9 +18,6 @@ import argparse
 import dataclasses
 import json
 import os
-import select
-import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -29,51 +26,14 @@ from pathlib import Path
 from typing import Any
 
 import tables
-from running import ROOT, Program, RunError
+from replica import Replica
+from running import ROOT, RunError
 
 _SIZES = tables.Sizes(rows=400_000, requests=40_000)
 _SERVERS = 3
 _READERS = 2  # processes
-_START_LIMIT = 60
-_STOP_LIMIT = 60
 _WARM_UP = 3.0
-_MEMORY = str(1 << 30)
-
-
-class Replica:
-    """A server at one address, which is restarted."""
-
-    def __init__(self, config: Path, keys: Path, log: Path) -> None:
-        self.address = _free_address()
-        self._config, self._keys, self._log = config, keys, log
-        self._process: subprocess.Popen[str] | None = None
-
-    def start(self, binary: Path) -> None:
-        """Starts the server, and waits until it serves."""
-        settings = (("memory", _MEMORY), ("ticket_keys", str(self._keys)), ("log_level", "warn"))
-        command = Program(binary, settings).command(self._config, self.address)
-        with self._log.open("a") as log:
-            self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
-        output = self._process.stdout
-        if output is None or not select.select([output], [], [], _START_LIMIT)[0] or not output.readline():
-            raise RunError(f"the server did not start: {self._log.read_text()}")
-
-    def stop(self) -> float:
-        """Tells the server to stop, and waits until it has ended. Returns the seconds that it took."""
-        began = time.monotonic()
-        if self._process is not None:
-            self._process.send_signal(signal.SIGTERM)
-            self._process.wait(_STOP_LIMIT)
-            if self._process.stdout is not None:
-                self._process.stdout.close()
-        self._process = None
-        return time.monotonic() - began
-
-    def kill(self) -> None:
-        """Kills the server."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
+_MEMORY = 1 << 30
 
 
 @dataclasses.dataclass(frozen=True)
@@ -123,13 +83,8 @@ def _roll(given: argparse.Namespace, replicas: list[Replica], programs: list[Pat
 def _run(given: argparse.Namespace, folder: Path) -> tuple[list[Restart], list[dict[str, Any]]]:
     bench = given.tables / "restarts"
     tables.ensure(bench, _SIZES)
-    keys = folder / "tickets.keys"
-    keys.write_text("k1 " + "A" * 43 + "=\n")
-    keys.chmod(0o600)
-    replicas = [
-        Replica(tables.config_path(bench), keys, folder / f"server-{number}.log")
-        for number in range(_SERVERS)
-    ]
+    config = tables.config_path(bench)
+    replicas = [Replica(config, folder, number, memory=_MEMORY) for number in range(_SERVERS)]
     programs = [given.new, given.old] if given.old else [given.new]
     try:
         for replica in replicas:
@@ -221,12 +176,6 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         restarts, streams = _run(given, Path(folder))
     return _report(given, restarts, streams)
-
-
-def _free_address() -> str:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{probe.getsockname()[1]}"
 
 
 if __name__ == "__main__":

@@ -9,11 +9,12 @@ import os
 import random
 import select
 import struct
-import subprocess
 import threading
 import time
 from types import TracebackType
 from typing import Self
+
+import namespaces
 
 _TUNSETIFF, _TUN, _NO_HEADER = 0x400454CA, 0x1, 0x1000
 _PACKET = 1 << 16
@@ -35,7 +36,7 @@ class Wire:
         self._name = f"chaos{os.getpid()}"
         network = f"10.177.{os.getpid() % 256}"  # other runs have others
         self.here, self._there = f"{network}.1", f"{network}.2"
-        self.prefix = ["ip", "netns", "exec", self._name]
+        self.prefix = namespaces.inside(self._name)
         self.delay, self.loss, self.silent = 0.0, 0.0, False
         self.dropped = 0
         self._rng = random.Random(seed)
@@ -44,7 +45,7 @@ class Wire:
         self._thread = threading.Thread(target=self._carry, daemon=True)
 
     def __enter__(self) -> Self:
-        _ip("netns", "add", self._name)
+        namespaces.ip("netns", "add", self._name)
         try:
             for name, address, peer, into in (
                 (f"ca{os.getpid()}", self.here, self._there, ""),
@@ -54,11 +55,11 @@ class Wire:
                 fcntl.ioctl(end, _TUNSETIFF, struct.pack("16sH22x", name.encode(), _TUN | _NO_HEADER))
                 self._ends.append(end)
                 if into:
-                    _ip("link", "set", name, "netns", into)
+                    namespaces.ip("link", "set", name, "netns", into)
                 inside = ("-n", into) if into else ()
-                _ip(*inside, "addr", "add", address, "peer", peer, "dev", name)
-                _ip(*inside, "link", "set", name, "mtu", "16000", "up")
-            _ip("-n", self._name, "link", "set", "lo", "up")
+                namespaces.ip(*inside, "addr", "add", address, "peer", peer, "dev", name)
+                namespaces.ip(*inside, "link", "set", name, "mtu", "16000", "up")
+            namespaces.ip("-n", self._name, "link", "set", "lo", "up")
         except BaseException:
             self._close()
             raise
@@ -103,21 +104,11 @@ class Wire:
     def _close(self) -> None:
         for end in self._ends:
             os.close(end)
-        subprocess.run(["ip", "netns", "delete", self._name], check=False)
+        namespaces.delete(self._name)
 
 
 def possible() -> str:
     """Why there can be no wire here; "" if there can be one."""
-    if os.getuid() != 0:
-        return "only root makes network namespaces"
     if not os.access("/dev/net/tun", os.R_OK | os.W_OK):
         return "there is no /dev/net/tun"
-    try:
-        _ip("netns", "list")
-    except (OSError, subprocess.CalledProcessError):
-        return "there is no ip"
-    return ""
-
-
-def _ip(*arguments: str) -> None:
-    subprocess.run(["ip", *arguments], check=True, capture_output=True)
+    return namespaces.possible()
