@@ -238,6 +238,14 @@ pages: build .venv/bench/.stamp ## the page of 500 streams in Chromium, and what
 restarts: build release-before .venv/bench/.stamp ## 100 rolling restarts of three servers below sixteen streams; every other round starts the release before
 	.venv/bench/bin/python benchmarks/restarts.py --old "$$(tools/release_before.sh)/penstock"
 
+.PHONY: replicas
+replicas: build .venv/bench/.stamp ## a shuffled epoch from 1, 2, 4 and 8 replicas, each with a link of 100 Mbit/s; needs root
+	.venv/bench/bin/python benchmarks/replicas.py
+
+.PHONY: losses
+losses: build .venv/bench/.stamp ## half an hour in which one of eight replicas is killed, or falls silent, every ten seconds; needs root
+	.venv/bench/bin/python benchmarks/losses.py --timed
+
 CHAOS := PYTHONPATH=benchmarks:python/src:python/tests PENSTOCK_BIN=$(SHIFTED) .venv/test/bin/python -m chaos
 .PHONY: chaos
 chaos: build-shifted .venv/test/.stamp $(PENSTOCK_S3GATEWAY) ## an hour of faults of everything below trainers and writers; SEED=2: other faults; FLAGS="--for 600 --faults 100": shorter
