@@ -19,6 +19,7 @@ import (
 	"helm.sh/helm/v3/pkg/engine"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/yaml"
 )
@@ -35,13 +36,29 @@ func programOf(t *testing.T) string {
 
 // rendered is what the chart gives for values.
 type rendered struct {
-	deployment appsv1.Deployment
+	deployment appsv1.Deployment  // if the servers have no cache
+	stateful   appsv1.StatefulSet // if they have one
 	service    corev1.Service
+	headless   corev1.Service
 	config     corev1.Secret
+	disruption policyv1.PodDisruptionBudget
+	scaling    map[string]any
 	monitoring []map[string]any // what the operators of Prometheus and Grafana read
+	notes      string
 }
 
-func (r rendered) container() corev1.Container { return r.deployment.Spec.Template.Spec.Containers[0] }
+// pod returns the pods of the Deployment or StatefulSet, and the labels by which it finds them.
+func (r rendered) pod() (corev1.PodTemplateSpec, map[string]string) {
+	if r.stateful.Name != "" {
+		return r.stateful.Spec.Template, r.stateful.Spec.Selector.MatchLabels
+	}
+	return r.deployment.Spec.Template, r.deployment.Spec.Selector.MatchLabels
+}
+
+func (r rendered) container() corev1.Container {
+	pod, _ := r.pod()
+	return pod.Spec.Containers[0]
+}
 
 // render renders the chart as helm install does, and decodes what it gives: fields that Kubernetes does not know are errors.
 func render(values map[string]any) (rendered, error) {
@@ -58,37 +75,43 @@ func render(values map[string]any) (rendered, error) {
 		return rendered{}, err
 	}
 	var r rendered
-	into := map[string]any{"deployment.yaml": &r.deployment, "service.yaml": &r.service, "config.yaml": &r.config}
 	for name, text := range files {
-		if filepath.Base(name) == "monitoring.yaml" {
-			if r.monitoring, err = documents(text); err != nil {
-				return r, fmt.Errorf("%s: %w\n%s", name, err, text)
-			}
-		}
-		to, known := into[filepath.Base(name)]
-		if !known || strings.TrimSpace(text) == "" {
+		if filepath.Base(name) == "NOTES.txt" {
+			r.notes = text
 			continue
 		}
-		if err := yaml.UnmarshalStrict([]byte(text), to); err != nil {
-			return r, fmt.Errorf("%s: %w\n%s", name, err, text)
+		for one := range strings.SplitSeq(text, "\n---\n") {
+			if err := r.decode(filepath.Base(name), []byte(one)); err != nil {
+				return r, fmt.Errorf("%s: %w\n%s", name, err, one)
+			}
 		}
 	}
 	return r, nil
 }
 
-// documents decodes the documents of a YAML text.
-func documents(text string) ([]map[string]any, error) {
-	var out []map[string]any
-	for one := range strings.SplitSeq(text, "\n---\n") {
-		var object map[string]any
-		if err := yaml.UnmarshalStrict([]byte(one), &object); err != nil {
-			return nil, err
-		}
-		if len(object) > 0 {
-			out = append(out, object)
-		}
+// decode decodes a document of one of the chart's files.
+func (r *rendered) decode(file string, text []byte) error {
+	var object map[string]any
+	if err := yaml.UnmarshalStrict(text, &object); err != nil || len(object) == 0 {
+		return err
 	}
-	return out, nil
+	kind, _ := object["kind"].(string)
+	if file == "monitoring.yaml" {
+		r.monitoring = append(r.monitoring, object)
+		return nil
+	}
+	into := map[string]any{
+		"Deployment": &r.deployment, "StatefulSet": &r.stateful, "Service": &r.service, "Secret": &r.config,
+		"PodDisruptionBudget": &r.disruption, "ScaledObject": &r.scaling,
+	}
+	to, known := into[kind]
+	if !known {
+		return fmt.Errorf("the tests do not know the kind %q", kind)
+	}
+	if spec, _ := object["spec"].(map[string]any); kind == "Service" && spec["clusterIP"] == "None" {
+		to = &r.headless
+	}
+	return yaml.UnmarshalStrict(text, to)
 }
 
 // at returns a field of a decoded object.
@@ -150,11 +173,12 @@ func valuesOf(t *testing.T, name string) map[string]any {
 // What is true of every pod: it runs as another user than root, writes to its spool alone, and has the memory that its budget
 // needs.
 func TestPodsAreConfined(t *testing.T) {
-	for name, memory := range map[string]int64{"insecure": 256, "tokens": 1001, "certificates": 65536} {
+	for name, memory := range map[string]int64{"insecure": 256, "tokens": 1001, "certificates": 65536, "cache": 8192} {
 		t.Run(name, func(t *testing.T) {
 			r, err := render(valuesOf(t, name))
 			require.NoError(t, err)
-			pod, container := r.deployment.Spec.Template.Spec, r.container()
+			template, selector := r.pod()
+			pod, container := template.Spec, r.container()
 			require.True(t, *pod.SecurityContext.RunAsNonRoot)
 			require.Equal(t, int64(imageUser), *pod.SecurityContext.RunAsUser)
 			require.Equal(t, int64(imageGroup), *pod.SecurityContext.FSGroup)
@@ -169,7 +193,7 @@ func TestPodsAreConfined(t *testing.T) {
 			mounted := map[string]string{}
 			for _, m := range container.VolumeMounts {
 				mounted[m.Name] = m.MountPath
-				require.Equal(t, m.Name != "spool", m.ReadOnly, m.Name)
+				require.Equal(t, m.Name != "spool" && m.Name != "cache", m.ReadOnly, m.Name)
 			}
 			var volumes []string
 			for _, v := range pod.Volumes {
@@ -178,15 +202,20 @@ func TestPodsAreConfined(t *testing.T) {
 					require.Equal(t, int32(0o440), *v.Secret.DefaultMode)
 				}
 			}
+			for _, claim := range r.stateful.Spec.VolumeClaimTemplates {
+				volumes = append(volumes, claim.Name)
+			}
 			require.ElementsMatch(t, slices.Collect(maps.Keys(mounted)), volumes)
 			for _, arg := range container.Args {
 				if _, path, ok := strings.Cut(arg, "=/"); ok {
 					require.True(t, slices.ContainsFunc(slices.Collect(maps.Values(mounted)), func(at string) bool { return strings.HasPrefix("/"+path, at+"/") }), arg)
 				}
 			}
-			require.Equal(t, r.deployment.Spec.Selector.MatchLabels, r.service.Spec.Selector)
-			for name, value := range r.service.Spec.Selector {
-				require.Equal(t, value, r.deployment.Spec.Template.Labels[name])
+			for _, finds := range []map[string]string{r.service.Spec.Selector, r.headless.Spec.Selector, r.disruption.Spec.Selector.MatchLabels} {
+				require.Equal(t, selector, finds)
+			}
+			for name, value := range selector {
+				require.Equal(t, value, template.Labels[name])
 			}
 		})
 	}
@@ -196,7 +225,8 @@ func TestPodsAreConfined(t *testing.T) {
 func TestValuesDecideSecretsAndProbes(t *testing.T) {
 	secrets := func(r rendered) map[string]string {
 		found := map[string]string{}
-		for _, v := range r.deployment.Spec.Template.Spec.Volumes {
+		pod, _ := r.pod()
+		for _, v := range pod.Spec.Volumes {
 			if v.Secret != nil {
 				found[v.Name] = v.Secret.SecretName
 			}
@@ -241,6 +271,10 @@ func TestValuesThatCannotServeAreRefused(t *testing.T) {
 		"metrics.serviceMonitor needs":               {"metrics": map[string]any{"serviceMonitor": map[string]any{"enabled": true}}},
 		"metrics.serviceMonitor.caSecret":            {"metrics": map[string]any{"enabled": true, "serviceMonitor": map[string]any{"enabled": true}}},
 		"metrics.serviceMonitor.tokenSecret":         {"metrics": map[string]any{"enabled": true, "serviceMonitor": map[string]any{"enabled": true, "caSecret": "c"}}},
+		"set cache.sizeGiB instead":                  {"settings": map[string]any{"cache_dir": "/var/lib/penstock/cache"}},
+		"autoscaling needs metrics.enabled":          {"metrics": map[string]any{"enabled": false, "serviceMonitor": map[string]any{"enabled": false}}, "autoscaling": map[string]any{"enabled": true}},
+		"autoscaling.prometheus: set the address":    {"autoscaling": map[string]any{"enabled": true}},
+		"less than autoscaling.minReplicas":          {"autoscaling": map[string]any{"enabled": true, "prometheus": "http://p", "minReplicas": 5}},
 		"additional properties 'memory' not allowed": {"memory": "4GiB"},
 	} {
 		values := valuesOf(t, "tokens")
@@ -254,7 +288,7 @@ func TestValuesThatCannotServeAreRefused(t *testing.T) {
 // probe finds it.
 func TestArgumentsOfTheChartServe(t *testing.T) {
 	program := programOf(t)
-	for _, name := range []string{"insecure", "tokens", "certificates"} {
+	for _, name := range []string{"insecure", "tokens", "certificates", "cache"} {
 		t.Run(name, func(t *testing.T) {
 			values := valuesOf(t, name)
 			values["memoryMiB"] = 64
@@ -262,6 +296,7 @@ func TestArgumentsOfTheChartServe(t *testing.T) {
 			require.NoError(t, err)
 			root := t.TempDir()
 			require.NoError(t, os.MkdirAll(filepath.Join(root, "var/lib/penstock"), 0o700))
+			require.NoError(t, os.MkdirAll(filepath.Join(root, "var/cache/penstock"), 0o775)) //nolint:gosec // as the kubelet makes it for fsGroup
 			writeSecrets(t, program, root)
 			var args []string
 			for _, arg := range r.container().Args {

@@ -2,6 +2,11 @@
 {{- if contains "penstock" .Release.Name }}{{ .Release.Name }}{{ else }}{{ printf "%s-penstock" .Release.Name | trunc 63 | trimSuffix "-" }}{{ end -}}
 {{- end -}}
 
+{{- /* The headless service, whose name resolves to the addresses of all servers. */ -}}
+{{- define "penstock.headless" -}}
+{{ printf "%s-headless" (include "penstock.name" . | trunc 54 | trimSuffix "-") }}
+{{- end -}}
+
 {{- define "penstock.selector" -}}
 app.kubernetes.io/name: penstock
 app.kubernetes.io/instance: {{ .Release.Name }}
@@ -28,6 +33,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- if and $.Values.tokens.secret (not .tokenSecret) }}{{ fail "metrics.serviceMonitor.tokenSecret: name a secret with a token, since the server asks for one" }}{{ end -}}
 {{- end }}{{ end -}}
 {{- if and .Values.tls.clientCA (not .Values.tls.secret) }}{{ fail "tls.clientCA needs tls.secret" }}{{ end -}}
+{{- if or (hasKey .Values.settings "cache_dir") (hasKey .Values.settings "cache_disk") }}{{ fail "settings.cache_dir and settings.cache_disk: set cache.sizeGiB instead, which gives each server a volume" }}{{ end -}}
+{{- with .Values.autoscaling }}{{ if .enabled -}}
+{{- if not $.Values.metrics.enabled }}{{ fail "autoscaling needs metrics.enabled: the servers are scaled by their metrics" }}{{ end -}}
+{{- if not .prometheus }}{{ fail "autoscaling.prometheus: set the address of the Prometheus that scrapes the servers" }}{{ end -}}
+{{- if lt (int .maxReplicas) (int .minReplicas) }}{{ fail "autoscaling.maxReplicas is less than autoscaling.minReplicas" }}{{ end -}}
+{{- end }}{{ end -}}
 {{- end -}}
 
 {{- /* How the kubelet asks whether a server takes calls: its own gRPC probe speaks no TLS. */ -}}
