@@ -10,4 +10,6 @@ except ModuleNotFoundError as missing:
         raise
     raise ModuleNotFoundError("penstock.ray needs Ray: pip install 'penstock[ray]'", name="ray") from missing
 
-__all__: list[str] = []
+from penstock.ray.source import read
+
+__all__ = ["read"]
