@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,6 +31,9 @@ const (
 	HeaderSession = "penstock-session"
 	// HeaderServer names the location of the server that redeems the ticket.
 	HeaderServer = "penstock-server"
+	// HeaderAddress is the IP address of this server, if the name in the location has several. The
+	// name must have it here, too.
+	HeaderAddress = "penstock-server-address"
 	// TrailerKey is the trailer of a call that failed in the receiver and not in the server. It has
 	// the reason as text.
 	TrailerKey = "penstock-receiver-bin"
@@ -56,7 +61,8 @@ const (
 
 // Upstream is a server that a receiver may connect to.
 type Upstream struct {
-	Target      string // the target of gRPC
+	Target      string // the host and the port
+	Address     string // the IP address to connect to, and the port; "": gRPC resolves the host
 	Credentials credentials.TransportCredentials
 }
 
@@ -69,6 +75,8 @@ type Options struct {
 	Cores          *cores.Cores  // fill blocks; nil: the goroutine of a stream fills them
 	StallTimeout   time.Duration // how long a client may take nothing; 0: defaultStallTimeout
 	ConnectTimeout time.Duration // how long connecting to a server may take; 0: connectTimeout
+
+	LookupHost func(ctx context.Context, host string) ([]string, error) // nil: net.DefaultResolver.LookupHost
 }
 
 // Service receives streams. It is safe for concurrent use.
@@ -81,6 +89,9 @@ func New(o Options) *Service {
 	}
 	if o.ConnectTimeout == 0 {
 		o.ConnectTimeout = connectTimeout
+	}
+	if o.LookupHost == nil {
+		o.LookupHost = net.DefaultResolver.LookupHost
 	}
 	return &Service{o}
 }
@@ -143,6 +154,12 @@ func (s *Service) pass(ctx context.Context, headers metadata.MD, session *local.
 	if !known {
 		return refused(to, fault.New(fault.Forbidden, "this receiver was not started for %q", location))
 	}
+	if address := strings.Join(headers.Get(HeaderAddress), ""); address != "" {
+		var err error
+		if upstream.Address, err = s.addressOf(ctx, upstream, address); err != nil {
+			return refused(to, fault.As(err))
+		}
+	}
 	ctx = metadata.NewOutgoingContext(ctx, passedOn(headers))
 	one := &passing{Service: s, session: session, to: to, log: s.Logger.With(slog.String("server", location))}
 	err := errOversized
@@ -164,16 +181,22 @@ func (s *Service) redeem(ctx context.Context, at Upstream, ticket raw, one *pass
 		return refused(one.to, fault.As(err))
 	}
 	defer held.Release()
-	conn, err := grpc.NewClient(
-		at.Target, grpc.WithTransportCredentials(at.Credentials),
+	options := []grpc.DialOption{
+		grpc.WithTransportCredentials(at.Credentials),
 		grpc.WithStaticStreamWindowSize(window), grpc.WithStaticConnWindowSize(window),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: pingAfter, Timeout: pingAfter}),
-	)
+	}
+	target := at.Target
+	if at.Address != "" {
+		target = at.Address
+		options = append(options, grpc.WithAuthority(at.Target)) // the certificate is that of the host
+	}
+	conn, err := grpc.NewClient(target, options...)
 	if err != nil {
 		return refused(one.to, fault.New(fault.Internal, "connect: %w", err))
 	}
 	defer conn.Close() //nolint:errcheck // this ends the stream, if it has not ended
-	late := fault.New(fault.Unavailable, "%s was not connected within %s", at.Target, s.ConnectTimeout)
+	late := fault.New(fault.Unavailable, "%s was not connected within %s", target, s.ConnectTimeout)
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	timer := time.AfterFunc(s.ConnectTimeout, func() { end(late) }) // gRPC has no limit for the answer of a proxy
@@ -191,6 +214,25 @@ func (s *Service) redeem(ctx context.Context, at Upstream, ticket raw, one *pass
 		return status.Convert(err).Err()
 	}
 	return one.run(ctx, from, limit)
+}
+
+// addressOf returns an IP address of a server's host, with the port. Streams of other addresses are
+// refused: only the servers of the start are connected to.
+func (s *Service) addressOf(ctx context.Context, at Upstream, address string) (string, error) {
+	host, port, err := net.SplitHostPort(at.Target)
+	if err != nil {
+		return "", fault.New(fault.Internal, "split %q: %w", at.Target, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.ConnectTimeout)
+	defer cancel()
+	found, err := s.LookupHost(ctx, host)
+	if err != nil {
+		return "", fault.New(fault.Unavailable, "resolve %s: %w", host, err)
+	}
+	if !slices.Contains(found, address) {
+		return "", fault.New(fault.Forbidden, "%s is no address of %s here", address, host)
+	}
+	return net.JoinHostPort(address, port), nil
 }
 
 // claim returns the session that a call names and its id, or nil.
@@ -215,7 +257,7 @@ func passedOn(headers metadata.MD) metadata.MD {
 	out := metadata.MD{}
 	for name, values := range headers {
 		switch {
-		case name == HeaderSession || name == HeaderServer:
+		case name == HeaderSession || name == HeaderServer || name == HeaderAddress:
 		case name == "content-type" || name == "user-agent" || name == "te" || strings.HasPrefix(name, ":") || strings.HasPrefix(name, "grpc-"):
 		default:
 			out[name] = values

@@ -307,6 +307,38 @@ func TestServersThatDoNotAnswer(t *testing.T) {
 	c.announced()
 }
 
+// A client chooses one of the addresses of a server's name. The server is asked for by its name, and an
+// address that the name does not have here is refused.
+//
+// spec: replicas-3
+func TestServersWithSeveralAddresses(t *testing.T) {
+	for address, reason := range map[string]string{"127.0.0.1": "", "127.0.0.2": "127.0.0.2 is no address of trainers here"} {
+		var authority []string
+		h := newHost(t, 1<<30, func(_ string, to arrowflight.FlightService_DoGetServer) error {
+			headers, _ := metadata.FromIncomingContext(to.Context())
+			authority = headers.Get(":authority")
+			require.Empty(t, headers.Get(HeaderAddress))
+			return status.Error(codes.NotFound, "no such ticket")
+		})
+		_, port, err := net.SplitHostPort(h.service.Upstreams[location].Target)
+		require.NoError(t, err)
+		h.service.Upstreams[location] = Upstream{Target: "trainers:" + port, Credentials: insecure.NewCredentials()}
+		h.service.LookupHost = func(_ context.Context, host string) ([]string, error) {
+			require.Equal(t, "trainers", host)
+			return []string{"127.0.0.1", "127.0.0.3"}, nil
+		}
+		stream := h.get(HeaderSession, h.session(plan).ID, HeaderServer, location, HeaderAddress, address)
+		_, err = stream.Recv()
+		if reason == "" {
+			require.Equal(t, codes.NotFound, status.Code(err))
+			require.Equal(t, []string{"trainers:" + port}, authority)
+			continue
+		}
+		require.Equal(t, codes.Unavailable, status.Code(err))
+		require.Contains(t, stream.Trailer().Get(TrailerKey)[0], reason)
+	}
+}
+
 // panicsOnce is a log whose first record panics.
 type panicsOnce struct {
 	slog.Handler

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import penstock
+from penstock.rests import rests
 
 
 @pytest.fixture(scope="session")
@@ -43,3 +44,15 @@ def folders(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         monkeypatch.undo()
         gc.collect()
         assert not list(Path(folder).iterdir())
+
+
+@pytest.fixture(autouse=True)
+def no_rests() -> None:
+    """A port that a test has used, and that another one uses again, does not rest."""
+    rests.forget()
+
+
+@pytest.fixture
+def in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clients try the addresses in the order in which they are written, so that a test knows which server has a stream."""
+    monkeypatch.setattr("penstock.servers.ranked", lambda _, addresses: list(addresses))

@@ -18,6 +18,7 @@ import pytest
 from server import BINARY, Server
 
 import penstock
+from penstock.addresses import names
 
 ROWS = 300
 
@@ -51,6 +52,30 @@ def test_rows_are_read_over_tls(secure: str, folder: Path) -> None:
     roots = (folder / "server.pem").read_bytes()
     with penstock.connect(f"grpc+tls://localhost:{secure}", tls_roots=roots) as client:
         assert client.read("d").read_all().num_rows == ROWS
+
+
+# spec: replicas-3
+def test_the_certificate_is_that_of_the_name(
+    secure: str, config: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two servers behind one name have addresses that are not in their certificate."""
+    two = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (f"127.0.0.{i}", int(secure))) for i in (1, 2)]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: two)
+    names.after_in_child()
+    files = ("--tls-cert", str(folder / "server.pem"), "--tls-key", str(folder / "server.key"))
+    roots = (folder / "server.pem").read_bytes()
+    with (
+        Server(config, *files, listen=f"127.0.0.2:{secure}"),
+        penstock.connect(f"grpc+tls://localhost:{secure}", tls_roots=roots) as client,
+        penstock.connect(f"grpc+tls://other:{secure}", tls_roots=roots, reconnect=0) as other,
+    ):
+        for shard in range(8):
+            client.read("d", lanes=8, shard=(shard, 8)).read_all()
+        assert len(client._servers._channels) == 2
+        assert all(channel.answered for channel in client._servers._channels.values())
+        with pytest.raises(penstock.Unavailable, match="name or address that is in the server's certificate"):
+            other.plan("d")
+    names.after_in_child()
 
 
 def test_plain_pyarrow_reads_over_tls(secure: str, folder: Path) -> None:

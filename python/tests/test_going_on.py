@@ -14,6 +14,8 @@ from test_fork import in_child
 
 import penstock
 
+pytestmark = pytest.mark.usefixtures("in_order")
+
 
 @pytest.fixture
 def lasting(fake_address: str) -> Iterator[penstock.Client]:

@@ -20,6 +20,8 @@ from test_restarts import QUERIES, World, connect, make, read, rest_of
 
 import penstock
 
+pytestmark = pytest.mark.usefixtures("in_order")
+
 # What make test reads; make test-more reads the others.
 FEW = ("lanes", "splits", "grouped", "limit")
 

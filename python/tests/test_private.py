@@ -223,7 +223,7 @@ def test_failures_name_both_versions_if_they_differ(config: Path, monkeypatch: p
         with pytest.raises(penstock.Invalid) as raised:
             client.plan("d", columns=["nothing"])
         assert "install the same version" not in str(raised.value)
-        monkeypatch.setattr("penstock.channel.__version__", "9.9.9")
+        monkeypatch.setattr("penstock.call.__version__", "9.9.9")
         with pytest.raises(
             penstock.Invalid,
             match=rf"the server is penstock {penstock.__version__}\S* and this package 9\.9\.9: install the same version of both",

@@ -22,6 +22,8 @@ from server import Server
 
 import penstock
 
+pytestmark = pytest.mark.usefixtures("in_order")
+
 # Far more than a transport holds for a reader that waits.
 ROWS, WIDE, REQUESTS = 3000, 1000, 50
 LONG = os.environ.get("PENSTOCK_LONG") == "1"

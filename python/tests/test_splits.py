@@ -21,6 +21,8 @@ from server import Server
 
 import penstock
 
+pytestmark = pytest.mark.usefixtures("in_order")
+
 ROWS = 2400
 FILTER = "label = 1 OR label IS NULL"
 COLUMNS = ["row", "label", "country"]

@@ -401,6 +401,7 @@ def test_calls_are_repeated_if_the_server_restarts(house: House) -> None:
 
 
 # spec: stage-78
+@pytest.mark.usefixtures("in_order")
 def test_calls_to_an_address_without_a_server_fail_at_once() -> None:
     with (
         penstock.connect(["127.0.0.1:1", "127.0.0.1:2"]) as client,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,7 @@ from penstock.channel import Channel
 from penstock.fields import Cursor
 from penstock.indexed import plain_schema
 from penstock.plan import Endpoint, Plan
-from penstock.servers import Servers
+from penstock.servers import Choice, Servers
 
 
 @dataclass(frozen=True)
@@ -67,27 +68,66 @@ class BoundQuery:
         """The number of rows after which the stream ends."""
         return self.form.get("limit")
 
-    def plan(self) -> PlannedQuery:
+    @property
+    def key(self) -> str:
+        """The key of the query's dataset, by which its plans are placed."""
+        dataset = self.form["dataset"]
+        return self.servers.settings.group or (
+            dataset if isinstance(dataset, str) else json.dumps(dataset, sort_keys=True)
+        )
+
+    def key_of(self, endpoint: Endpoint, plan: Plan, shard: int | None) -> str:
+        """Returns the key by which an endpoint's stream is placed: its shard or its splits.
+
+        It has neither the epoch nor the columns, so that jobs that differ in these share reads and caches.
+
+        Args:
+            endpoint: an endpoint of the plan.
+            plan: the plan.
+            shard: the index of the endpoint's shard; None if the query selects one.
+        """
+        if endpoint.splits is not None:
+            return f"{self.key} {' '.join(endpoint.splits[:1])}"
+        given = self.form.get("shard") or {}
+        return f"{self.key} {given.get('index', 0) if shard is None else shard}/{plan.shards}"
+
+    def plan(
+        self, choice: Choice | None = None, accept: Callable[[PlannedQuery], None] = lambda _: None
+    ) -> PlannedQuery:
         """Plans the query.
+
+        Args:
+            choice: the servers to ask; by default, those of the dataset.
+            accept: checks the plan. If it raises `Expired`, another server is asked once.
 
         Raises:
             Internal: the server does not follow the protocol.
         """
+        return self.servers.ask(
+            lambda channel: self._planned_by(channel, accept), choice or Choice(self.servers, self.key)
+        )
+
+    def _planned_by(self, channel: Channel, accept: Callable[[PlannedQuery], None]) -> PlannedQuery:
+        """Returns the plan of one server."""
         descriptor = flight.FlightDescriptor.for_command(query.text(self.form))
         counts = self.form.get("tail") == "drop" or self.form.get("count") == "exact"
-        found, channel = self.servers.call_from(
+        found = channel.call(
             lambda client, options: client.get_flight_info(descriptor, options), unlimited=counts
         )
         with channel.compared():
             plan, endpoints = Plan.of(found), tuple(Endpoint.of(listed) for listed in found.endpoints)
         if not endpoints:
             raise errors.Internal("the server planned the query without an endpoint to read from")
-        return PlannedQuery(plan, endpoints, found.ordered, channel)
+        planned = PlannedQuery(plan, endpoints, found.ordered, channel)
+        accept(planned)
+        return planned
 
     def action(self, name: str) -> bytes:
         """Calls a server action with the query, and returns its only result."""
         action = flight.Action(name, query.text(self.form))
-        results = self.servers.call(lambda client, options: list(client.do_action(action, options)))
+        results = self.servers.call(
+            lambda client, options: list(client.do_action(action, options)), key=self.key
+        )
         if len(results) != 1:
             raise errors.Internal(f"the server answered {name} with {len(results)} results instead of one")
         return bytes(results[0].body.to_pybytes())

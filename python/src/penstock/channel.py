@@ -8,13 +8,9 @@ with an error that explains this.
 
 from __future__ import annotations
 
-import gc
 import os
-import threading
 import time
-import traceback
-import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -22,20 +18,20 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.flight as flight
 
-from penstock import errors, grpc_threads, local, security
-from penstock.following import FOLLOW_HEADER, Follower
+from penstock import errors, local, security
+from penstock.addresses import Address
+from penstock.call import Call, Calls
+from penstock.following import Follower
 from penstock.private import PrivateServer
-from penstock.version import __version__
+from penstock.process import process
+from penstock.rests import rests
 
-TRAILER = "penstock-error-bin"
-VERSION_HEADER = "penstock-version"
 MIX_HEADER = "penstock-mix"
 # With a stream: this package understands the message "moved", in this form.
 _MOVES = ("penstock-moves", "1")
 # For a receiver: the server that redeems the ticket.
 _SERVER_HEADER = "penstock-server"
-# Of a receiver: why it does not pass on the stream, although the server may send it.
-_REFUSAL = "penstock-receiver-bin"
+_ADDRESS_HEADER = "penstock-server-address"
 
 T = TypeVar("T")
 
@@ -46,12 +42,14 @@ _SILENT = (
     "check that the server is not stopped or overloaded; if it is only slow, connect with a longer timeout"
 )
 
-# Seconds that a fork waits for gRPC's threads to end, before and after it collects garbage that may keep them running.
-_QUIET_SOON = 0.25
-_QUIET_LIMIT = 2.0
-
 # gRPC's maximum delay before it reconnects, when several streams share a connection.
 _RECONNECT_BACKOFF_MS = 5000
+
+
+def _of_server(address: Address) -> list[tuple[str, str]]:
+    """Returns the headers that tell a receiver which server redeems a ticket."""
+    ip = [(_ADDRESS_HEADER, address.ip)] if address.ip else []
+    return [(_SERVER_HEADER, address.location), *ip]
 
 
 @dataclass(frozen=True)
@@ -59,7 +57,7 @@ class Settings:
     """The settings of a connection. They can be pickled.
 
     Attributes:
-        locations: the servers' Flight locations, such as "grpc://host:port", in the order to try.
+        locations: the servers' Flight locations, such as "grpc://host:port".
         headers: sent with every call, names in lower case.
         token_file: the path of a file with the token to send, which is read again for each call; None sends no token.
         tls_roots: PEM certificates to trust instead of the system's.
@@ -71,6 +69,7 @@ class Settings:
         keepalive: seconds of silence after which the server is pinged, and seconds without an answer after which the
             connection counts as lost.
         local: whether to read batches from mapped memory if a server or a receiver on the same host offers this.
+        group: what the streams of a mix are placed by, instead of their datasets, so that they meet; "" for other streams.
         private: the private server to read from, which runs as long as the settings are in use; None for other servers.
     """
 
@@ -85,6 +84,7 @@ class Settings:
     reconnect: float = 0.0
     keepalive: float = 30.0
     local: bool = True
+    group: str = ""
     private: PrivateServer | None = field(default=None, repr=False, compare=False)
 
     def explain_end(self, failure: errors.Error) -> None:
@@ -93,20 +93,26 @@ class Settings:
         if why:
             failure.final, failure.remedy = True, why
 
-    def of_mix(self, mix: str, streams: int) -> Settings:
-        """Returns the settings for the streams of a mix, which a server admits together."""
+    def of_mix(self, mix: str, streams: int, group: str) -> Settings:
+        """Returns the settings for the streams of a mix, which a server admits together.
+
+        Args:
+            mix: the id of the mix.
+            streams: the number of its streams.
+            group: what they are placed by.
+        """
         if streams == 1:
             return self
-        return replace(self, headers=(*self.headers, (MIX_HEADER, f"{mix} {streams}")))
+        return replace(self, headers=(*self.headers, (MIX_HEADER, f"{mix} {streams}")), group=group)
 
     @property
     def moves(self) -> bool:
         """Whether streams continue on another server if theirs is told to stop, instead of ending with an error."""
         return self.reconnect > 0 and self.private is None
 
-    def connect(self, location: str, calls: Calls) -> flight.FlightClient:
+    def connect(self, address: Address, calls: Calls) -> flight.FlightClient:
         """Creates a client for one of the servers. The client connects at its first call."""
-        generic = [
+        generic: list[tuple[str, int | str]] = [
             ("grpc.keepalive_time_ms", int(self.keepalive * 1000)),
             ("grpc.keepalive_timeout_ms", int(self.keepalive * 1000)),
             ("grpc.http2.ping_timeout_ms", int(self.keepalive * 1000)),
@@ -116,18 +122,24 @@ class Settings:
         ]
         if self.lookahead is not None:
             generic += [("grpc.http2.bdp_probe", 0), ("grpc.http2.lookahead_bytes", self.lookahead)]
+        name = None
+        if address.ip:
+            # The server's certificate, and a proxy that the server is behind, know the name.
+            generic.append(("grpc.default_authority", address.authority))
+            name = address.authority.rpartition(":")[0]
         try:
             return flight.FlightClient(
-                location,
+                address.target,
                 tls_root_certs=self.tls_roots,
                 cert_chain=self.tls_chain,
                 private_key=self.tls_key,
+                override_hostname=name if address.location.startswith("grpc+tls://") else None,
                 middleware=[calls],
                 generic_options=generic,
             )
         except (pa.ArrowException, ValueError, TypeError) as e:
             raise errors.Invalid(
-                f"connect to {location}: {errors.from_arrow(e).message}",
+                f"connect to {address}: {errors.from_arrow(e).message}",
                 remedy="write the server's address as host:port, grpc://host:port, grpc+tls://host:port or grpc+unix:///path",
             ) from e
 
@@ -148,83 +160,6 @@ class Settings:
             timeout=None if unlimited else self.timeout,
             headers=[(name.encode(), value.encode()) for name, value in headers],
         )
-
-
-class Call(flight.ClientMiddleware):
-    """Collects the details of one call's failure from its trailers."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.details: bytes | str | None = None
-        self.version = ""  # the server's version
-        self.refusal = ""  # why a receiver does not pass on the stream; "" if the server failed
-        self.session = ""  # the id of the session that the server uses for the stream; "" if it uses none
-        self.follows = ""  # how the server says that the stream can be followed; "" if it cannot
-
-    def received_headers(self, headers: Mapping[str, list[bytes | str]]) -> None:
-        """Records the details, and the server's version. gRPC calls this for headers and for trailers."""
-        values = headers.get(TRAILER)
-        if values:
-            self.details = values[-1]
-        refusals = headers.get(_REFUSAL)
-        if refusals:
-            self.refusal = _text(refusals[-1])
-        sessions = headers.get(local.HEADER)
-        if sessions:
-            self.session = _text(sessions[-1])
-        follows = headers.get(FOLLOW_HEADER)
-        if follows:
-            self.follows = _text(follows[-1])
-        versions = headers.get(VERSION_HEADER)
-        if versions:
-            self.version = _text(versions[-1])
-
-    def compare_versions(self, failure: errors.Error) -> None:
-        """Adds a remedy to a failure if the server's version differs from this package's."""
-        if self.version and self.version.partition("+")[0] != __version__:
-            both = f"the server is penstock {self.version} and this package {__version__}: install the same version of both"
-            failure.remedy = f"{failure.remedy}; {both}" if failure.remedy else both
-
-    @contextmanager
-    def translated(self, unclassified: type[errors.Error] | None = None) -> Iterator[None]:
-        """Converts pyarrow's exceptions to ours."""
-        try:
-            yield
-        except (pa.ArrowException, flight.FlightError, OSError) as e:
-            # A kept exception must not keep Flight's objects and gRPC's threads alive: a fork waits for these threads
-            # to end.
-            traceback.clear_frames(e.__traceback__)
-            known = errors.from_trailer(self.details)
-            if known is not None:
-                raise known from None
-            raise errors.from_arrow(e, unclassified=unclassified) from e
-
-
-def _text(value: bytes | str) -> str:
-    return value if isinstance(value, str) else value.decode(errors="replace")
-
-
-class Calls(flight.ClientMiddlewareFactory):
-    """Creates a `Call` for each call, and passes it to the calling thread."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._thread = threading.local()
-
-    @contextmanager
-    def watched(self) -> Iterator[Call]:
-        """Yields the `Call` of this thread's next call, and converts its exceptions."""
-        call = self._thread.next = Call()
-        try:
-            with call.translated():
-                yield call
-        finally:
-            self._thread.next = None
-
-    def start_call(self, info: Any) -> Call:  # noqa: ARG002 - Flight's signature
-        """Called by Flight, in the calling thread."""
-        call: Call | None = getattr(self._thread, "next", None)
-        return call or Call()
 
 
 class Lease:
@@ -273,7 +208,7 @@ class Lease:
         """Releases the connection, and cancels the stream if there is one. Safe to call more than once."""
         if self.foreign:
             return
-        with _process.lock:
+        with process.lock:
             reader, client, self.reader, self.client = self.reader, self.client, None, None
         if client is None:
             return
@@ -295,9 +230,9 @@ class Lease:
 class Channel:
     """A connection to one server, opened at the first call in each process. Safe for threads."""
 
-    def __init__(self, settings: Settings, location: str) -> None:
+    def __init__(self, settings: Settings, address: Address) -> None:
         self.settings = settings
-        self.location = location
+        self.address = address
         self._calls = Calls()
         self._client: flight.FlightClient | None = None
         self._leases: set[Lease] = set()
@@ -306,22 +241,22 @@ class Channel:
         self._through: Channel | None = None  # the connection to a receiver that reads from this server
         self.answered = False  # whether the server has answered a call in this process
         self.follower = Follower(self)
-        with _process.lock:
-            _process.channels.add(self)
+        with process.lock:
+            process.channels.add(self)
 
     def lease(self) -> Lease:
         """Leases the connection, and opens it if needed."""
-        with _process.lock:
+        with process.lock:
             self._check_open()
-            if _process.unusable:
+            if process.unusable:
                 raise errors.Invalid(
-                    f"this process was forked while {_process.unusable}; gRPC does not work in it",
+                    f"this process was forked while {process.unusable}; gRPC does not work in it",
                     remedy="close streams and other Flight clients before the fork, or start processes with the spawn or forkserver method",
                 )
             fresh = self._client is None
             if fresh:
-                _process.connects()
-                self._client = self.settings.connect(self.location, self._calls)
+                process.connects()
+                self._client = self.settings.connect(self.address, self._calls)
             lease = Lease(self, self._client, fresh=fresh)
             self._leases.add(lease)
             return lease
@@ -339,6 +274,7 @@ class Channel:
                     answer = act(lease.client, options)
                 self._last_call = call
                 self.answered = True
+                rests.answered(self.address)
                 return answer
             except errors.Unavailable as e:
                 lease.broken = True
@@ -348,20 +284,24 @@ class Channel:
                 if again or lease.fresh or timed_out or call.details is not None:
                     if call.details is None:
                         self.explain(e)
-                        if timed_out:
+                        if not timed_out:
+                            rests.failed(self.address)
+                        else:
                             e.timed_out = True
-                            e.message = f"{self.location} has not answered within {limit:g} s: {e.message}"
+                            e.message = f"{self.address} has not answered within {limit:g} s: {e.message}"
                             e.remedy = e.remedy if e.final else _SILENT
                     raise
             except errors.Error as e:
                 self.answered = self.answered or call.details is not None
+                if call.details is not None:
+                    rests.answered(self.address)
                 if not isinstance(e, errors.Internal | errors.NotFound | errors.Invalid):
                     raise
                 # A Penstock server sends details with each failure.
                 if call.details is None and (isinstance(e, errors.Internal) or not e.remedy):
                     if e.message == pa.ArrowNotImplementedError.__name__:  # the error has no text
                         e.message = "the server does not implement this call"
-                    e.remedy = f"{self.location} does not answer like a Penstock server: {_ADDRESS}; a proxy must pass on gRPC trailers"
+                    e.remedy = f"{self.address} does not answer like a Penstock server: {_ADDRESS}; a proxy must pass on gRPC trailers"
                 call.compare_versions(e)
                 raise
             finally:
@@ -387,10 +327,10 @@ class Channel:
         """Returns the remedy for a server that does not respond."""
         if "Failed parsing HTTP/2" in str(e):
             return f"{_ADDRESS}: this address does not belong to a Flight server, but perhaps to its metrics"
-        remedy = security.tls_remedy(self.location, str(e))
+        remedy = security.tls_remedy(self.address.location, str(e))
         if remedy is not None:
             return remedy
-        return f"check that `penstock serve` listens at {self.location}"
+        return f"check that `penstock serve` listens at {self.address}"
 
     def stream(
         self, ticket: flight.Ticket, session: str | None = None, headers: Iterable[tuple[str, str]] = ()
@@ -414,18 +354,18 @@ class Channel:
             raise
         return lease, call
 
-    def through(self, receiver: str) -> Channel:
+    def through(self, receiver: Address) -> Channel:
         """Returns the connection to a receiver, for streams of this server. It closes with this one.
 
         Args:
-            receiver: the location of the receiver.
+            receiver: the address of the receiver.
         """
-        with _process.lock:
+        with process.lock:
             self._check_open()
-            if self._through is None or self._through.location != receiver:
+            if self._through is None or self._through.address != receiver:
                 settings = replace(
                     self.settings,
-                    headers=(*self.settings.headers, (_SERVER_HEADER, self.location)),
+                    headers=(*self.settings.headers, *_of_server(self.address)),
                     tls_roots=None,
                     tls_chain=None,
                     tls_key=None,
@@ -455,7 +395,7 @@ class Channel:
 
     def returned(self, lease: Lease, client: flight.FlightClient) -> None:
         """Ends a lease. A broken connection is not reused, and closes with its last lease."""
-        with _process.lock:
+        with process.lock:
             self._leases.discard(lease)
             if lease.broken and client is self._client:
                 self._client = None
@@ -468,7 +408,7 @@ class Channel:
 
     def close(self) -> None:
         """Closes all streams at once, and the connection after the last call in another thread. Later calls fail."""
-        with _process.lock:
+        with process.lock:
             self._closed = True
             through = self._through
             streams = [lease for lease in self._leases if lease.reader is not None]
@@ -476,7 +416,7 @@ class Channel:
         for lease in streams:
             lease.release()
         if client is not None:
-            with _process.lock:
+            with process.lock:
                 self._close_unused(client)
         if through is not None:
             through.close()
@@ -504,68 +444,3 @@ class Channel:
         self._leases = set()
         self.follower = Follower(self)
         return theirs
-
-
-class _Process:
-    """The state of all connections of this process, and its handling of forks."""
-
-    def __init__(self) -> None:
-        self.lock = threading.RLock()
-        self.channels: weakref.WeakSet[Channel] = weakref.WeakSet()
-        self.unusable = ""  # why gRPC does not work: what was running in the parent at the fork
-        self.connected = False  # a client was created since the last fork; gRPC's threads may run
-        self._running = ""
-        self._known: set[str] = (
-            set()
-        )  # ids of threads that are not gRPC's, unless they have the name of a gRPC thread
-        # In a child, the parent's clients and readers: freeing them would wait for threads that do not exist.
-        self._abandoned: list[Any] = []
-
-    def connects(self) -> None:
-        """Called before a client is created. The lock is held."""
-        if not self.connected:
-            self._known = grpc_threads.all_threads()
-        self.connected = True
-
-    def before_fork(self) -> None:
-        for channel in list(self.channels):
-            channel.follower.settle(_QUIET_LIMIT)
-        with self.lock:
-            running = self._still_running(_QUIET_SOON)
-        if running:
-            # A stream in a reference cycle is open until it is collected. Finalizers take other locks, so this lock is
-            # not held here.
-            gc.collect()
-        self.lock.acquire()
-        self._running = self._still_running(_QUIET_LIMIT if running else 0)
-
-    def _still_running(self, limit: float) -> str:
-        """Closes idle connections. Returns what is still running after `limit` seconds; "" if gRPC has ended."""
-        idle = [c.disconnect_if_idle() for c in list(self.channels)]  # a list, not a generator: closes all
-        if not all(idle):
-            return "its parent was reading from a server"
-        if not self.connected:
-            return ""
-        if not grpc_threads.ended(limit, self._known):
-            return "its parent had another connection by gRPC"
-        self.connected = False
-        return ""
-
-    def after_in_parent(self) -> None:
-        self.lock.release()
-
-    def after_in_child(self) -> None:
-        self._abandoned.extend(c.abandon() for c in list(self.channels))
-        self.unusable = self.unusable or self._running
-        self.connected = False
-        self.lock.release()
-
-
-_process = _Process()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_process.before_fork,
-        after_in_parent=_process.after_in_parent,
-        after_in_child=_process.after_in_child,
-    )
-local.register_at_fork()

@@ -36,7 +36,7 @@ def connect(
     """Creates a client for one or several servers of the same datasets. It connects at its first call.
 
     If the server is killed, restarted or drained, or the connection is lost, a stream resumes with the very next row:
-    the client queries again with the stream's cursor, at the next address if there are several. It also queries again
+    the client queries again with the stream's cursor, at another server if there are several. It also queries again
     if no server accepts the stream's ticket. Calls that only read, such as `plan` and `read`, are retried, too, once a
     server has answered the client; if no server ever has, the failure is raised at once. Retries wait a tenth of a
     second at first, then longer, up to ten seconds; each logs a warning to the logger "penstock". Errors that a retry
@@ -44,8 +44,8 @@ def connect(
 
     Args:
         uri: host:port, grpc://host:port, grpc+tls://host:port or grpc+unix:///path.
-            For several servers, a list of these or a comma-separated string. The client uses the first one until it
-            fails, then the next one; give trainers different orders to balance the load.
+            For several servers, a list of these, a comma-separated string, or a name that resolves to all of them. A
+            hash of dataset and shard decides which one reads a shard, whatever the order.
         token: bearer token. It is pickled with the client, and sent to other machines only over TLS.
         token_file: file with the token, read again for each call, so that the token can be replaced. The path is
             pickled, but not the token.

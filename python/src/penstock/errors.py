@@ -51,11 +51,13 @@ class Error(Exception):
         token: the token of the table change, if `Client.stage` or `Client.restore` failed; "" otherwise.
         final: whether the server has ended for good, so that retries are useless.
         timed_out: whether the call did not end within the client's `timeout`.
+        of_server: whether a server has sent the details. Otherwise, it may not respond at all.
     """
 
     kind = "internal"
     final = False
     timed_out = False
+    of_server = False
     token = ""
     uncertain = False
 
@@ -241,9 +243,13 @@ def from_trailer(raw: bytes | str | None) -> Error | None:
         return None
     try:
         details = json.loads(raw)
-        return from_details(details) if isinstance(details, dict) else None
+        if not isinstance(details, dict):
+            return None
+        failure = from_details(details)
     except (ValueError, TypeError, AttributeError):
         return None
+    failure.of_server = True
+    return failure
 
 
 def from_arrow(exception: BaseException, *, unclassified: type[Error] | None = None) -> Error:

@@ -22,7 +22,8 @@ import pyarrow.flight as flight
 from penstock import errors
 
 if TYPE_CHECKING:
-    from penstock.channel import Call, Channel, Lease
+    from penstock.call import Call
+    from penstock.channel import Channel, Lease
 
 _log = logging.getLogger("penstock")
 
@@ -183,7 +184,7 @@ class Follower:
                     if chunk.app_metadata is not None:
                         self._tell(json.loads(chunk.app_metadata.to_pybytes())["moves"])
         except (errors.Error, ValueError, KeyError, TypeError) as e:
-            _log.debug("%s does not tell where streams move: %s", self._channel.location, e)
+            _log.debug("%s does not tell where streams move: %s", self._channel.address, e)
         finally:
             if lease is not None:
                 lease.release()

@@ -11,10 +11,12 @@ import pyarrow as pa
 import pyarrow.flight as flight
 
 from penstock import errors, receivers
-from penstock.channel import Call, Channel, Lease
+from penstock.call import Call
+from penstock.channel import Channel, Lease
 from penstock.following import Follower, Notice
 from penstock.indexed import expand, plain_schema
 from penstock.local import Session
+from penstock.rests import rests
 from penstock.rings import Block
 
 Received = TypeVar("Received", pa.RecordBatch, Block)
@@ -129,6 +131,15 @@ class Messages:
         with self._call.translated(unclassified=errors.Corrupt):
             return self._next_message()
 
+    def note_failure(self, failure: errors.Error) -> None:
+        """Begins a rest of the server's address, if the server did not send the failure itself.
+
+        A receiver that cannot reach the server passes on such a failure, too. If the receiver is what has failed, this is not
+        called.
+        """
+        if isinstance(failure, errors.Unavailable) and not failure.of_server:
+            rests.failed(self.channel.address)
+
     def open(self) -> None:
         """Opens the stream, if it is not open yet. The server then reads the first batch."""
         if self.begun:
@@ -139,6 +150,7 @@ class Messages:
             self._lease = None
             self._begin()
         self.begun = True
+        rests.answered(self.channel.address)
         self._follow()
 
     def _follow(self) -> None:

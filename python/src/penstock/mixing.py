@@ -135,7 +135,7 @@ class Mix(BatchIterator):
         self._shard = shard
         self._every = every
         self._returned_rows = self._returned_batches = 0
-        self._clients = _clients_of_mix(clients)
+        self._clients = _clients_of_mix(members, clients)
         # If one member ends, the others are planned again at that step, so each reader needs the cursors of that step.
         turns = 1 if any(member.ends == "member" for member in members) else every[1]
         self._readers = [
@@ -312,11 +312,13 @@ def _share(reader: MemberReader) -> shares.Share:
     return reader.share
 
 
-def _clients_of_mix(clients: Sequence[Client]) -> list[Client]:
+def _clients_of_mix(members: Sequence[MemberSpec], clients: Sequence[Client]) -> list[Client]:
     """Creates clients for this mix alone, so that each server admits their streams together."""
     settings = [client.settings for client in clients]
     mix_id = secrets.token_hex(8)
+    # All ranks of the mix, and equal mixes, have the same group.
+    group = " ".join(sorted(member.name for member in members))
     made: Mapping[Any, Client] = {
-        one: Client(one.of_mix(mix_id, settings.count(one))) for one in dict.fromkeys(settings)
+        one: Client(one.of_mix(mix_id, settings.count(one), group)) for one in dict.fromkeys(settings)
     }
     return [made[one] for one in settings]

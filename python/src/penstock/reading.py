@@ -20,8 +20,9 @@ from penstock.fields import Cursor
 from penstock.following import Notice
 from penstock.messages import Messages, Way
 from penstock.plan import Endpoint, Plan
+from penstock.rests import rests
 from penstock.rings import Block
-from penstock.servers import is_retryable
+from penstock.servers import Choice, is_retryable, may_differ
 from penstock.successor import Successor
 from penstock.traces import Traces
 
@@ -37,12 +38,12 @@ _QUIET = 10.0
 class Reading:
     """Reads the batches of one endpoint, and resumes automatically after failures that a retry may fix.
 
-    After a lost connection, it requests the rest with the cursor of the last batch, from the next address if there are
+    After a lost connection, it requests the rest with the cursor of the last batch, from another address if there are
     several. The new stream must continue the old one, with the same plan and schema, the very next step, and finally
     the planned number of rows. Otherwise, an error such as `Corrupt` is raised.
 
     If a server is told to stop, it ends its streams between two batches. The rest is then requested in the same way, but
-    at once: first from another address, chosen at random, then from all others.
+    at once.
 
     Attributes:
         rows: rows returned so far.
@@ -54,31 +55,26 @@ class Reading:
         traces: the traces of its steps; None if the program traces nothing.
     """
 
-    def __init__(
-        self, bound: BoundQuery, plan: Plan, endpoint: Endpoint, channel: Channel, shard: int | None = None
-    ) -> None:
+    def __init__(self, bound: BoundQuery, plan: Plan, endpoint: Endpoint, shard: int | None = None) -> None:
         """Prepares to read an endpoint of a plan. Nothing is opened before the first batch.
 
         Args:
             bound: the query, and the servers to send it to.
             plan: the plan of the query.
             endpoint: one of the plan's endpoints.
-            channel: the connection to the server that accepts the ticket.
             shard: the index of the shard to read, if there are several; None if the query selects one.
         """
         self._bound = bound
         self._plan = plan
         self._endpoint = endpoint
         self._shard = shard
-        self._channel = channel
+        self._choice = Choice(bound.servers, bound.key_of(endpoint, plan, shard))
+        self._channel: Channel | None = None  # the last one
         self._ticket: bytes | None = self._endpoint.ticket  # None if the rest must be planned again
         self._replanned = False
         self._messages: Messages | None = None
         self._successor: Successor | None = None
         self._backoff = Backoff(bound.servers.settings.reconnect)
-        # After the stream moved or was not opened, until its next batch: how many more failures are followed by another try
-        # at once.
-        self._immediate: int | None = None
         self._quiet_until = (
             0.0  # by the monotonic clock: until then, a stream that moves waits without a warning
         )
@@ -105,7 +101,7 @@ class Reading:
         """Creates a Reading for each endpoint of a planned query."""
         several = len(found.endpoints) > 1 and found.endpoints[0].splits is None
         return [
-            cls(bound, found.plan, endpoint, found.channel, number if several else None)
+            cls(bound, found.plan, endpoint, number if several else None)
             for number, endpoint in enumerate(found.endpoints)
         ]
 
@@ -224,7 +220,7 @@ class Reading:
         self.rows += batch.num_rows
         self.batches += 1
         self._replanned = False
-        self._immediate = None
+        self._choice.succeeded()
         if self.traces is not None:
             self.traces.record(
                 "penstock.client.wait", json.loads(messages.cursor or b"{}"), began, time.time_ns()
@@ -233,19 +229,20 @@ class Reading:
 
     def _open(self) -> bool:
         """Opens a stream for the remaining rows. Returns False if nothing remains, not even the report."""
-        if not self.batches:
-            # Other streams may have left the server of the plan. If the server in use refuses the ticket, the rest is planned.
-            self._channel = self._bound.servers.current
-        channel, ticket, plan = self._channel, self._ticket, self._plan
-        if ticket is None:
+        ticket, plan = self._ticket, self._plan
+        if ticket is not None:
+            # The server of the plan may be another one. If this one refuses the ticket, the rest is planned.
+            self._channel = self._choice.next()
+        else:
             if self._bound.limit is not None and self.rows >= self._bound.limit:
                 return False
-            found = self._replan(self.cursor)
+            found = self._replan(self.cursor, self._choice)
             left = self._rest_of(found, started=self._cursor is not None)
             if left is None:
                 return False
-            channel, ticket, plan = found.channel, left.ticket, found.plan
-        self._messages = self._messages_of(channel, ticket, plan)
+            self._channel, ticket, plan = found.channel, left.ticket, found.plan
+        self._bound.servers.use(self._channel)
+        self._messages = self._messages_of(self._channel, ticket, plan)
         self._skips_receiver = False
         if self._closed.is_set():  # closed by another thread
             self._messages.close()
@@ -279,8 +276,9 @@ class Reading:
             return
 
         def opening() -> Messages | None:
-            self._bound.servers.leave(messages.channel, spread=True)
-            found = self._replan(cursor)
+            choice = Choice(self._bound.servers, self._choice.key)
+            choice.failed(messages.channel)
+            found = self._replan(cursor, choice)
             left = self._rest_of(found, started=True)
             if left is None:
                 return None
@@ -292,21 +290,35 @@ class Reading:
         if self._closed.is_set() or messages is not self._messages:  # the reader did not wait
             self._successor.close()
 
-    def _replan(self, cursor: Cursor | None) -> PlannedQuery:
+    def _replan(self, cursor: Cursor | None, choice: Choice) -> PlannedQuery:
+        """Plans the rest of the stream.
+
+        Args:
+            cursor: the position before the rest; None for its start.
+            choice: the servers to ask.
+        """
         bound = self._rest(cursor)
-        found = bound.plan()
-        if found.plan.id == self._plan.id and not found.plan.schema.equals(self._plan.schema):
+        found = bound.plan(choice, self._check_same)
+        if not found.plan.schema.equals(self._plan.schema):
             # The dataset may have other columns now. The stream keeps its original columns.
-            found = bound.with_columns_of(self._plan.schema).plan()
+            found = bound.with_columns_of(self._plan.schema).plan(choice, self._check_same)
+        if not found.plan.schema.equals(self._plan.schema):
+            raise errors.Corrupt(
+                f"the stream of {self._bound.name} cannot resume: its schema has changed",
+                remedy="read it from the start",
+            )
+        return found
+
+    def _check_same(self, found: PlannedQuery) -> None:
+        """Checks that a plan of the rest is a part of the stream's plan.
+
+        Raises:
+            Expired: it is another plan, or has other expressions. A server with another configuration may have the plan.
+        """
         if found.plan.id != self._plan.id:
             raise errors.Expired(
                 f"the stream of {self._bound.name} cannot resume: its plan was {self._plan.id}, and is "
                 f"{found.plan.id} now; the dataset's configuration has changed",
-                remedy="read it from the start",
-            )
-        if not found.plan.schema.equals(self._plan.schema):
-            raise errors.Corrupt(
-                f"the stream of {self._bound.name} cannot resume: its schema has changed",
                 remedy="read it from the start",
             )
         # A server of an older version has no digests.
@@ -318,7 +330,6 @@ class Reading:
                 "that it names, has changed since the stream began",
                 remedy="read it from the start, or restore the expression and the list in the config file",
             )
-        return found
 
     def _rest(self, cursor: Cursor | None) -> BoundQuery:
         """Returns the query for the rows after a position of this stream."""
@@ -359,24 +370,22 @@ class Reading:
         Raises:
             Unavailable: all servers move the stream before its next batch. A retry waits.
         """
-        if messages.batches or self._immediate is None:
-            self._immediate = len(self._bound.servers)
-        elif not self._immediate:
-            raise errors.Unavailable(f"{messages.channel.location} is shutting down")
-        self._immediate -= 1
+        first = messages.batches > 0 or not self._quiet_until
+        if first:
+            self._quiet_until = time.monotonic() + _QUIET
+        rests.failed(messages.channel.address)
+        others = self._choice.failed(messages.channel)
+        if not (first or others):
+            raise errors.Unavailable(f"{messages.channel.address} is shutting down")
         self._messages, self._ticket = None, None
         self._keep_part(messages, _STOPPED)
         self.moved += 1
-        if messages.batches or not self._quiet_until:
-            self._quiet_until = time.monotonic() + _QUIET
-        # At random: otherwise all streams of one server would go to the same one, and then to the next.
-        self._leave(messages.channel, spread=True)
         successor, self._successor = self._successor, None
         self._messages = None if successor is None else successor.take(messages.cursor)
         if self._messages is not None:
             self._channel = self._messages.channel
         _log.debug(
-            "the stream of %s moves to %s, at row %d", self._bound.name, self._channel.location, self.rows
+            "the stream of %s moves from %s, at row %d", self._bound.name, messages.channel.address, self.rows
         )
 
     def _keep_part(self, messages: Messages, why: str) -> None:
@@ -386,11 +395,6 @@ class Reading:
             part = {self._bound.unit: messages.rows, "batches": messages.batches, "cursor": cursor}
             self._parts.append({**part, "ended": why})
             self._ticket = None
-
-    def _leave(self, channel: Channel, *, spread: bool = False) -> None:
-        """Switches from a server to another one."""
-        self._bound.servers.leave(channel, spread=spread)
-        self._channel = self._bound.servers.current
 
     def _prepare_retry(self, failure: errors.Error) -> bool:
         """Prepares a retry if it may help: waits, and switches to the next address. Reports whether to retry."""
@@ -403,8 +407,8 @@ class Reading:
         if messages is not None:
             self._keep_part(messages, _STOPPED if moves else str(failure))
             messages.close()
-        if isinstance(failure, errors.Unavailable) and not failure.remedy:
-            failure.remedy = f"check that `penstock serve` listens at {channel.location}, and resume with the stream's cursor"
+        if channel is not None and isinstance(failure, errors.Unavailable) and not failure.remedy:
+            failure.remedy = f"check that `penstock serve` listens at {channel.address}, and resume with the stream's cursor"
             self._bound.servers.settings.explain_end(failure)
         if self._closed.is_set():
             return False
@@ -412,52 +416,38 @@ class Reading:
             return True
         if not self._bound.servers.settings.reconnect:
             return False
-        refused = isinstance(failure, errors.Expired) and messages is not None and not messages.begun
+        refused = may_differ(failure) and messages is not None and not messages.begun
         if refused and not self._replanned:
-            # The ticket has expired or was signed with another server's keys. The server of the new plan accepts its
-            # ticket.
+            # The ticket has expired or was signed with another server's keys, or the server has another configuration.
+            # The server of the new plan accepts its ticket.
             self._ticket, self._replanned = None, True
             _log.info("planning the stream of %s again: %s", self._bound.name, failure)
             return True
         if not is_retryable(failure):
             return False
-        if messages is not None and self._retries_at_once(messages, moves=moves):
-            self._leave(channel)
-            _log.debug(
-                "the stream of %s moves on to %s: %s", self._bound.name, self._channel.location, failure
-            )
-            return True
-        return self._waits(channel, failure)
-
-    def _retries_at_once(self, messages: Messages, *, moves: bool) -> bool:
-        """Reports whether the rest is requested from another address without a delay after a connection has failed.
-
-        Args:
-            messages: of the connection.
-            moves: whether its server had said that it would end the stream.
-        """
+        if messages is None:  # all servers have failed to plan the rest
+            return self._waits(failure)
+        messages.note_failure(failure)
+        others = self._choice.failed(messages.channel)
         if moves:
             self.moved += 1
             self._quiet_until = time.monotonic() + _QUIET
-        if self._immediate is None and (moves or not (messages.begun or self.batches)):
-            # Like every call, one that opens a stream tries all addresses. If batches came before, the stream broke.
-            self._immediate = len(self._bound.servers)
-        if not self._immediate:
-            return False
-        self._immediate -= 1
-        return True
+        if others and (moves or not messages.begun):
+            # Like every call, one that opens a stream tries all addresses.
+            _log.debug(
+                "the stream of %s moves on from %s: %s", self._bound.name, messages.channel.address, failure
+            )
+            return True
+        return self._waits(failure)
 
-    def _waits(self, channel: Channel, failure: errors.Error) -> bool:
-        """Waits before a retry from another address than that of the channel. Reports whether to retry."""
-        if self._immediate is not None:
-            self._immediate = 0
+    def _waits(self, failure: errors.Error) -> bool:
+        """Waits before a retry. Reports whether to retry."""
         wait = self._backoff.next(failure.retry_after)
         if wait is None:
             failure.add_note(
                 f"Retried {self._backoff.tries} times in {self._bound.servers.settings.reconnect:g} seconds."
             )
             return False
-        self._leave(channel)
         self._warned = self._warned or time.monotonic() >= self._quiet_until
         _log.log(
             logging.WARNING if self._warned else logging.INFO,

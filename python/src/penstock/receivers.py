@@ -15,6 +15,7 @@ from collections.abc import Hashable
 from pathlib import Path
 
 from penstock import errors
+from penstock.addresses import Address
 from penstock.channel import Channel, Settings
 from penstock.local import Session
 from penstock.private import PrivateServer, start_receiver
@@ -49,7 +50,7 @@ def session(channel: Channel, plan: bytes) -> tuple[Channel, Session, int]:
         time.sleep(_POLL)  # it may have been killed, and not have ended yet
     if not found.takes_blocks:
         raise errors.Invalid("the receiver makes no blocks that this package reads")
-    return channel.through(receiver.address), found, process
+    return channel.through(Address(receiver.address)), found, process
 
 
 def is_gone(settings: Settings, process: int, *, wait: bool) -> bool:

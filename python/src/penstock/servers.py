@@ -1,18 +1,20 @@
-"""The addresses of one service: servers of the same datasets, tried in turn."""
+"""The servers of one service, which have the same datasets: which one is asked first, and which ones after it."""
 
 from __future__ import annotations
 
 import logging
-import random
 import threading
 from collections.abc import Callable
 from typing import TypeVar
 
 import pyarrow.flight as flight
 
+from penstock.addresses import Address, ranked, resolve
 from penstock.backoff import Backoff
 from penstock.channel import Channel, Settings
-from penstock.errors import Error, Exhausted, Unavailable
+from penstock.errors import Error, Exhausted, Expired, Invalid, NotFound, Unavailable
+from penstock.process import process
+from penstock.rests import rests
 
 T = TypeVar("T")
 
@@ -28,6 +30,11 @@ def is_retryable(error: Error) -> bool:
     if error.final:
         return False
     return isinstance(error, Unavailable) or (isinstance(error, Exhausted) and error.retry_after is not None)
+
+
+def may_differ(error: Error) -> bool:
+    """Reports whether another server may accept what this one refuses, because their configurations differ for a while."""
+    return isinstance(error, NotFound | Expired) or (isinstance(error, Invalid) and bool(error.differs))
 
 
 def retried(
@@ -68,24 +75,30 @@ def retried(
 class Servers:
     """The connections to all addresses of a service. Safe for threads.
 
-    One address is in use, initially the first one. When it fails, the next one is used.
+    A key says what is asked for, such as a dataset or a shard. Each key has an order of the servers, which all processes
+    share, so that equal requests meet at the same server. Addresses at rest come last.
     """
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self._channels = [Channel(settings, location) for location in settings.locations]
-        self._at = 0
+        self._channels: dict[Address, Channel] = {}
+        self._current: Channel | None = None
+        self._answered = False  # by a server whose address is gone
         self._closed = threading.Event()
 
     @property
     def answered(self) -> bool:
         """Whether a server has answered a call of this process. If none has, the addresses may be wrong."""
-        return any(channel.answered for channel in self._channels)
+        return self._answered or any(channel.answered for channel in list(self._channels.values()))
 
     @property
     def current(self) -> Channel:
-        """The connection to the address in use."""
-        return self._channels[self._at]
+        """The connection to the server that was used last."""
+        return self._current or self.order("")[0]
+
+    def use(self, channel: Channel) -> None:
+        """Notes the server that is in use."""
+        self._current = channel
 
     @property
     def closed(self) -> bool:
@@ -94,7 +107,39 @@ class Servers:
 
     def __len__(self) -> int:
         """Returns the number of addresses."""
-        return len(self._channels)
+        return len(resolve(self.settings.locations))
+
+    def order(self, key: str | None) -> list[Channel]:
+        """Returns the connections in the order in which to try them.
+
+        Args:
+            key: what is asked for; None begins with the server in use.
+        """
+        found = ranked(key or "", resolve(self.settings.locations))
+        with process.lock:
+            channels = [self._channel(address) for address in found]
+            self._forget(set(found))
+        if key is None and self._current in channels:
+            channels.sort(key=lambda channel: channel is not self._current)
+        return sorted(channels, key=lambda channel: rests.left(channel.address))
+
+    def _channel(self, address: Address) -> Channel:
+        """Returns the connection to an address. The process's lock is held."""
+        channel = self._channels.get(address)
+        if channel is None:
+            channel = self._channels[address] = Channel(self.settings, address)
+            if self._closed.is_set():
+                channel.close()
+        return channel
+
+    def _forget(self, addresses: set[Address]) -> None:
+        """Forgets the idle connections to all other addresses. The process's lock is held."""
+        for address, channel in list(self._channels.items()):
+            if address not in addresses and channel.disconnect_if_idle():
+                self._answered = self._answered or channel.answered
+                del self._channels[address]
+                if self._current is channel:
+                    self._current = None
 
     def retried(self, ask: Callable[[], T], closed: threading.Event | None = None) -> T:
         """Calls `ask`, which makes calls that only read, and retries it if a server that has answered before is gone.
@@ -113,42 +158,84 @@ class Servers:
         return is_retryable(failure) and self.answered and not failure.timed_out and not self.closed
 
     def call(
-        self, act: Callable[[flight.FlightClient, flight.FlightCallOptions], T], *, unlimited: bool = False
+        self,
+        act: Callable[[flight.FlightClient, flight.FlightCallOptions], T],
+        *,
+        key: str | None = None,
+        unlimited: bool = False,
     ) -> T:
-        """Makes a call: tries each address at most once, until one answers. See `Channel.call`."""
-        return self.call_from(act, unlimited=unlimited)[0]
+        """Makes a call: tries each address at most once, until one answers. See `Channel.call` and `ask`."""
+        return self.ask(lambda channel: channel.call(act, unlimited=unlimited), Choice(self, key))
 
-    def call_from(
-        self, act: Callable[[flight.FlightClient, flight.FlightCallOptions], T], *, unlimited: bool = False
-    ) -> tuple[T, Channel]:
-        """Like `call`, but also returns the channel that answered."""
-        start = self._at
-        for i in range(len(self._channels)):
-            at = (start + i) % len(self._channels)
-            try:
-                answer = self._channels[at].call(act, unlimited=unlimited)
-            except Error as e:
-                if not is_retryable(e):
-                    raise
-                failure = e
-                continue
-            self._at = at
-            return answer, self._channels[at]
-        raise failure
+    def ask(self, ask: Callable[[Channel], T], choice: Choice) -> T:
+        """Asks one server after the other, until one answers.
 
-    def leave(self, channel: Channel, *, spread: bool = False) -> None:
-        """Switches to another address if the channel is in use.
+        If a server refuses what a server with another configuration may accept, one more server is asked, provided that
+        there is a key. If that one refuses too, the first refusal is raised.
 
         Args:
-            channel: the connection to leave.
-            spread: whether to choose the address at random. Otherwise, it is the next one, as for all clients that leave.
+            ask: asks a server.
+            choice: the servers to ask; those that fail count as tried.
         """
-        if self.current is channel and len(self._channels) > 1:
-            step = random.randrange(1, len(self._channels)) if spread else 1
-            self._at = (self._at + step) % len(self._channels)
+        refusal: Error | None = None
+        while True:
+            channel = choice.next()
+            try:
+                answer = ask(channel)
+            except Error as failure:
+                left = choice.failed(channel)
+                if not is_retryable(failure):
+                    if refusal is not None:
+                        raise refusal from None
+                    if not (left and choice.key is not None and may_differ(failure)):
+                        raise
+                    refusal = failure
+                if not left:
+                    if refusal is not None:
+                        raise refusal from None
+                    raise
+                continue
+            self.use(channel)
+            return answer
 
     def close(self) -> None:
         """Closes all streams and connections, and ends retries. Later calls fail."""
         self._closed.set()
-        for channel in self._channels:
+        with process.lock:
+            channels = list(self._channels.values())
+        for channel in channels:
             channel.close()
+
+
+class Choice:
+    """Chooses servers for one call or one stream: each address once, before any address a second time.
+
+    Attributes:
+        key: what is asked for; None for no key.
+    """
+
+    def __init__(self, servers: Servers, key: str | None) -> None:
+        self._servers = servers
+        self.key = key
+        self._tried: set[Address] = set()
+
+    def next(self) -> Channel:
+        """Returns the server to try."""
+        return self._left()[0]
+
+    def failed(self, channel: Channel) -> bool:
+        """Notes that a server has failed. Reports whether there is one that was not tried."""
+        self._tried.add(channel.address)
+        return any(other.address not in self._tried for other in self._servers.order(self.key))
+
+    def succeeded(self) -> None:
+        """Begins anew: a server has returned what was asked for."""
+        if self._tried:
+            self._tried = set()
+
+    def _left(self) -> list[Channel]:
+        order = self._servers.order(self.key)
+        left = [channel for channel in order if channel.address not in self._tried]
+        if not left:
+            self._tried = set()
+        return left or order

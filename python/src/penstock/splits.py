@@ -49,7 +49,7 @@ class Split:
         The stream uses the plan's ticket. If the ticket has expired or its server is gone, the split is planned again
         at the same snapshots.
         """
-        reading = Reading(self._bound, self._plan, self._endpoint, self._bound.servers.current)
+        reading = Reading(self._bound, self._plan, self._endpoint)
         stream = Stream(self._bound, [reading], self._plan, ordered=True)
         stream.show_progress(progress)
         return stream

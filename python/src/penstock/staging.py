@@ -15,10 +15,11 @@ import pyarrow.flight as flight
 
 from penstock import errors, query
 from penstock.backoff import Backoff
+from penstock.call import Call
 from penstock.changes import ChangeProgress, ProgressFunction
-from penstock.channel import Call, Channel, Lease
+from penstock.channel import Channel, Lease
 from penstock.outgoing import Rows, parts
-from penstock.servers import Servers, is_retryable
+from penstock.servers import Choice, Servers, is_retryable
 from penstock.staged import Staged
 
 _log = logging.getLogger("penstock")
@@ -48,11 +49,13 @@ def stage(
         failure.token = token
         raise
     backoff = Backoff(servers.settings.reconnect)
+    choice = Choice(servers, None)
     for attempt in itertools.count(1):
-        channel = servers.current
+        channel = choice.next()
         sending = _Sending(channel, command, rows, progress)
         try:
             staged = sending.run()
+            servers.use(channel)
             _log_broken(staged)
             return staged
         except errors.Error as failure:
@@ -60,7 +63,7 @@ def stage(
             # If no server was ever reached, the addresses are probably wrong.
             if not is_retryable(failure) or (attempt >= len(servers) and not servers.answered):
                 raise
-            servers.leave(channel)
+            choice.failed(channel)
             wait = backoff.next(failure.retry_after)
             if sending.took and not rows.again:
                 failure.remedy = _by_hand(token, "these rows can be read once")

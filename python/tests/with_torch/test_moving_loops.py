@@ -17,9 +17,12 @@ from torch.utils.data import DataLoader
 from penstock import receivers
 from penstock.torch import Batch, IterableDataset
 
-pytestmark = pytest.mark.skipif(
-    sys.platform != "linux", reason="memory can be passed to other processes only on Linux"
-)
+pytestmark = [
+    pytest.mark.skipif(
+        sys.platform != "linux", reason="memory can be passed to other processes only on Linux"
+    ),
+    pytest.mark.usefixtures("in_order"),
+]
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,155 @@
+"""The addresses of servers: the locations that a user wrote, and the IP addresses of their names."""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+# Seconds after which a name is resolved again, and after a failure of one of its addresses.
+_FRESH = 30.0
+_FRESH_AFTER_FAILURE = 1.0
+
+# The variables with gRPC's proxy. A proxy resolves names itself.
+_PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
+
+
+@dataclass(frozen=True)
+class Address:
+    """One server.
+
+    Attributes:
+        location: the Flight location that the user wrote.
+        ip: the server's IP address, if the name in the location has several; "" otherwise.
+    """
+
+    location: str
+    ip: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.location} ({self.ip})" if self.ip else self.location
+
+    @property
+    def target(self) -> str:
+        """The Flight location to connect to."""
+        if not self.ip:
+            return self.location
+        scheme, _, rest = self.location.partition("://")
+        host = f"[{self.ip}]" if ":" in self.ip else self.ip
+        return f"{scheme}://{host}:{rest.rpartition(':')[2]}"
+
+    @property
+    def authority(self) -> str:
+        """The host and port that the user wrote. The host is the name in the server's certificate."""
+        return self.location.partition("://")[2]
+
+
+def ranked(key: str, addresses: Iterable[Address]) -> list[Address]:
+    """Orders the servers for a key by rendezvous hashing.
+
+    The order is the same in every process. If one server comes or goes, only the keys whose first server it is get
+    another first one, and they spread over all servers.
+    """
+    return sorted(addresses, key=lambda address: (_score(key, address), str(address)), reverse=True)
+
+
+def _score(key: str, address: Address) -> bytes:
+    text = f"{address.location}\0{address.ip}\0{key}"
+    return hashlib.blake2b(text.encode(), digest_size=8).digest()
+
+
+class _Names:
+    """The IP addresses of names, for all clients of the process.
+
+    The garbage collector never calls this class, so its lock may be a plain one. A forked child begins without names.
+    """
+
+    def __init__(self) -> None:
+        self.after_in_child()
+
+    def after_in_child(self) -> None:
+        self._lock = threading.Lock()
+        self._found: dict[str, tuple[str, ...]] = {}
+        self._due: dict[str, float] = {}  # when to resolve again, by the monotonic clock
+
+    def of(self, location: str) -> tuple[str, ...]:
+        """Returns the IP addresses of a location's name, sorted; none if it has one server or is not resolved here.
+
+        The addresses that are known remain if the name cannot be resolved, or resolves to nothing.
+        """
+        if not _has_name(location):
+            return ()
+        now = time.monotonic()
+        with self._lock:
+            known = self._found.get(location, ())
+            if now < self._due.get(location, 0.0):
+                return known
+            self._due[location] = now + _FRESH  # other threads use the known addresses meanwhile
+        found = _resolved(location)
+        if found is None:
+            return known
+        with self._lock:
+            self._found[location] = found
+        return found
+
+    def is_due(self, location: str) -> bool:
+        """Reports whether `of` would ask the resolver, which may take seconds."""
+        return _has_name(location) and time.monotonic() >= self._due.get(location, 0.0)
+
+    def doubt(self, location: str) -> None:
+        """Resolves a name again soon, because one of its addresses has failed."""
+        due = self._due.get(location)
+        if due is not None:
+            self._due[location] = min(due, time.monotonic() + _FRESH_AFTER_FAILURE)
+
+
+def _has_name(location: str) -> bool:
+    scheme, _, rest = location.partition("://")
+    host = rest.rpartition(":")[0].strip("[]")
+    if scheme == "grpc+unix" or not host or _is_proxied():
+        return False
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return True
+    return False
+
+
+def _is_proxied() -> bool:
+    return any(os.environ.get(name) for name in _PROXIES)
+
+
+def _resolved(location: str) -> tuple[str, ...] | None:
+    """Returns the IP addresses of the servers behind a name; none if it is one server. None if it has no address."""
+    host, _, port = location.partition("://")[2].rpartition(":")
+    try:
+        answers = socket.getaddrinfo(host, int(port), type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        return None
+    if not answers:
+        return None
+    # A server may have an address of each family, as localhost does. The system lists the family to prefer first.
+    family = answers[0][0]
+    ips = {str(answer[4][0]) for answer in answers if answer[0] == family}
+    return tuple(sorted(ips)) if len(ips) > 1 else ()
+
+
+def resolve(locations: Iterable[str]) -> tuple[Address, ...]:
+    """Returns the servers of these locations, each one once."""
+    found: dict[Address, None] = {}
+    for location in locations:
+        ips = names.of(location)
+        found.update(dict.fromkeys([Address(location, ip) for ip in ips] or [Address(location)]))
+    return tuple(found)
+
+
+names = _Names()
+"""The names of this process."""
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=names.after_in_child)

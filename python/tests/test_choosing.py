@@ -1,0 +1,269 @@
+"""Which server clients ask first: names with several addresses, keys, rests, and refusals that not all servers share."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import socket
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from server import Server
+from test_restarts import World, connect, make, read, rest_of
+
+import penstock
+from penstock import addresses
+from penstock.addresses import Address, ranked, resolve
+from penstock.channel import Channel, Settings
+from penstock.rests import rests
+from penstock.servers import Choice, Servers
+
+THREE = tuple(f"grpc://127.0.0.1:{port}" for port in (1, 2, 3))
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    return make(tmp_path_factory.mktemp("choosing"))
+
+
+@pytest.fixture
+def names(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, list[str]]]:
+    """The names that resolve, with their IP addresses. Resolving another name fails."""
+    known: dict[str, list[str]] = {}
+
+    def getaddrinfo(host: str, port: int, **_: Any) -> list[Any]:
+        if host not in known:
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        families = [socket.AF_INET6 if ":" in ip else socket.AF_INET for ip in known[host]]
+        return [
+            (family, socket.SOCK_STREAM, 6, "", (ip, port))
+            for family, ip in zip(families, known[host], strict=True)
+        ]
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+    addresses.names.after_in_child()
+    yield known
+    addresses.names.after_in_child()
+
+
+# spec: replicas-5
+def test_a_ninth_server_moves_few_keys() -> None:
+    eight = [Address("grpc://servers:8815", f"10.0.0.{i}") for i in range(8)]
+    ninth = Address("grpc://servers:8815", "10.0.0.8")
+    keys = [f"homefeed {shard}/1000" for shard in range(1000)]
+    before = {key: ranked(key, eight)[0] for key in keys}
+    after = {key: ranked(key, [ninth, *eight])[0] for key in keys}
+    moved = [key for key in keys if before[key] != after[key]]
+    assert len(moved) <= 140
+    assert {after[key] for key in moved} == {ninth}
+    counts = Counter(before.values())
+    assert len(counts) == 8
+    assert all(95 <= count <= 155 for count in counts.values()), counts
+    # The keys of a server that is gone spread over the others, too.
+    seconds = Counter(ranked(key, eight)[1] for key in keys if before[key] == eight[0])
+    assert len(seconds) == 7
+
+
+# spec: replicas-1, replicas-2
+def test_names_with_several_addresses(names: dict[str, list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(addresses, "_FRESH", 0.0)
+    service = "grpc://servers:8815"
+    names["servers"] = ["10.0.0.2", "10.0.0.1"]
+    assert resolve([service]) == (Address(service, "10.0.0.1"), Address(service, "10.0.0.2"))
+    assert resolve([service])[0].target == "grpc://10.0.0.1:8815"
+    names["servers"] = ["fd00::2", "fd00::1", "10.0.0.1", "10.0.0.2"]
+    assert [one.target for one in resolve([service])] == ["grpc://[fd00::1]:8815", "grpc://[fd00::2]:8815"]
+    names["servers"] = []
+    assert len(resolve([service])) == 2, "the last known ones"
+    del names["servers"]
+    assert len(resolve([service])) == 2, "the last known ones"
+    names["servers"] = ["10.0.0.3"]
+    assert resolve([service]) == (Address(service),)
+
+
+# spec: replicas-1
+def test_one_server_with_addresses_of_two_families(names: dict[str, list[str]]) -> None:
+    names["localhost"] = ["::1", "127.0.0.1"]
+    alone = [
+        "grpc://localhost:8815",
+        "grpc://10.0.0.1:8815",
+        "grpc://[::1]:8815",
+        "grpc+unix:///run/s",
+        "grpc://gone:1",
+    ]
+    assert resolve(alone) == tuple(map(Address, alone))
+
+
+# spec: replicas-1
+def test_a_proxy_resolves_names(names: dict[str, list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+    names["servers"] = ["10.0.0.2", "10.0.0.1"]
+    monkeypatch.setenv("http_proxy", "http://proxy:3128")
+    assert resolve(["grpc://servers:8815"]) == (Address("grpc://servers:8815"),)
+
+
+# spec: replicas-2
+def test_names_are_resolved_again(names: dict[str, list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+    service = "grpc://servers:8815"
+    names["servers"] = ["10.0.0.1", "10.0.0.2"]
+    clock = itertools.count(100.0, 0.0)
+    monkeypatch.setattr("penstock.addresses.time.monotonic", lambda: next(clock))
+    assert len(resolve([service])) == 2
+    names["servers"].append("10.0.0.3")
+    clock = itertools.count(129.0, 0.0)
+    assert len(resolve([service])) == 2
+    clock = itertools.count(130.0, 0.0)
+    assert len(resolve([service])) == 3
+    names["servers"].append("10.0.0.4")
+    rests.failed(Address(service, "10.0.0.1"))
+    clock = itertools.count(131.0, 0.0)
+    assert len(resolve([service])) == 4, "after a failure"
+
+
+# spec: replicas-1, replicas-4
+def test_servers_behind_one_name(world: World, names: dict[str, list[str]]) -> None:
+    """They have the same port. When one is killed, its shards go on at the other."""
+    names["servers"] = ["127.0.0.1", "127.0.0.2"]
+    with Server(world.config) as first:
+        port = first.address.rpartition(":")[2]
+        with (
+            connect(first.address) as one,
+            Server(world.config, listen=f"127.0.0.2:{port}"),
+            connect(f"servers:{port}") as client,
+        ):
+            shards = [{"lanes": 8, "shard": (shard, 8)} for shard in range(8)]
+            whole = [rest_of(read(one, **shard)) for shard in shards]
+            streams = [read(client, **shard) for shard in shards]
+            got = [[(next(stream), stream.cursor)] for stream in streams]
+            assert {used.address.ip for used in client._servers._channels.values() if used.answered} == {
+                "127.0.0.1",
+                "127.0.0.2",
+            }
+            first.kill()
+            for stream, before in zip(streams, got, strict=True):
+                before += rest_of(stream)
+            assert got == whole
+            assert sum(stream.stats.resumed for stream in streams) > 0
+
+
+# spec: replicas-7
+def test_an_address_that_has_failed_rests_for_all_clients() -> None:
+    one, other = Servers(Settings(THREE)), Servers(Settings(THREE))
+    order = [channel.address for channel in one.order("homefeed 0/8")]
+    assert sorted(map(str, order)) == sorted(THREE)
+    asked: list[Address] = []
+
+    def refused(channel: Channel) -> None:
+        asked.append(channel.address)
+        channel.call(lambda client, options: list(client.list_flights(options=options)))
+
+    with pytest.raises(penstock.Unavailable):
+        one.ask(refused, Choice(one, "homefeed 0/8"))
+    assert asked == order
+    rests.forget()
+    rests.failed(order[0])
+    assert [channel.address for channel in other.order("homefeed 0/8")] == [*order[1:], order[0]]
+    for address in order[1:]:
+        rests.failed(address)
+    lengths = {address: rests.left(address) for address in order}
+    assert [channel.address for channel in other.order("homefeed 0/8")] == sorted(
+        order, key=lengths.__getitem__
+    )
+    rests.answered(order[2])
+    assert other.order("homefeed 0/8")[0].address == order[2]
+    for client in (one, other):
+        client.close()
+
+
+# spec: replicas-7
+def test_rests_grow(monkeypatch: pytest.MonkeyPatch) -> None:
+    address, now, lengths = Address(THREE[0]), 1000.0, []
+    monkeypatch.setattr("penstock.rests.time.monotonic", lambda: now)
+    monkeypatch.setattr("penstock.rests.random.uniform", lambda _, most: most)
+    for _ in range(7):
+        rests.failed(address)
+        rests.failed(address)  # another stream notices the same failure
+        lengths.append(rests.left(address))
+        now += lengths[-1]
+    assert lengths == [1, 2, 4, 8, 16, 30, 30]
+    rests.answered(address)
+    rests.failed(address)
+    assert rests.left(address) == 1
+
+
+# spec: replicas-7
+def test_a_fork_has_no_rests() -> None:
+    rests.failed(Address(THREE[0]))
+    if (child := os.fork()) == 0:
+        os._exit(int(rests.left(Address(THREE[0])) > 0))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert rests.left(Address(THREE[0])) > 0
+
+
+def asked(*answers: penstock.errors.Error | str) -> tuple[list[Address], str | penstock.errors.Error]:
+    """Asks servers that answer so, in this order. Returns the addresses that were asked, and the answer or failure."""
+    servers, calls, left = Servers(Settings(THREE)), [], iter(answers)
+
+    def ask(channel: Channel) -> str:
+        calls.append(channel.address)
+        answer = next(left)
+        if isinstance(answer, str):
+            return answer
+        raise answer
+
+    try:
+        return calls, servers.ask(ask, Choice(servers, "homefeed"))
+    except penstock.errors.Error as failure:
+        return calls, failure
+    finally:
+        servers.close()
+
+
+# spec: replicas-6
+def test_exhausted_servers_are_passed_over() -> None:
+    full = penstock.Exhausted("no free slot", retry_after=5)
+    calls, answer = asked(full, full, "answered")
+    assert (len(set(calls)), answer) == (3, "answered")
+    calls, answer = asked(full, full, full)
+    assert (len(set(calls)), answer) == (3, full)
+    assert len(asked(penstock.Exhausted("the query needs more than the budget"))[0]) == 1
+
+
+# spec: replicas-10
+def test_one_more_server_is_asked_before_a_refusal_counts() -> None:
+    missing, expired = penstock.NotFound("no such dataset"), penstock.Expired("no such snapshot")
+    foreign = penstock.Invalid("the cursor is of another plan", differs=("dataset",))
+    for refusal in (missing, expired, foreign):
+        assert asked(refusal, "answered")[1] == "answered"
+        calls, answer = asked(refusal, penstock.NotFound("also here"), "never asked")
+        assert (len(calls), answer) == (2, refusal)
+        calls, answer = asked(refusal, penstock.Unavailable("gone"), "answered")
+        assert (len(calls), answer) == (3, "answered")
+    wrong = penstock.Invalid("unknown field")
+    assert asked(wrong) == (asked(wrong)[0], wrong)
+
+
+# spec: replicas-10
+@pytest.mark.usefixtures("in_order")
+def test_replicas_with_different_configurations(world: World) -> None:
+    """A stream does not go on at the server with the new configuration, but at the one with its own."""
+    staging = [{"table": "features.wide", "join": "inner"}]
+    dataset = {"training": {"table": "ml.rows"}, "key": ["request_id"], "staging": staging}
+    changed = world.made.config({"wide": dataset}, "other.yaml")
+    with (
+        Server(world.config) as first,
+        Server(changed) as second,
+        Server(world.config) as third,
+        connect(first.address, second.address, third.address) as client,
+    ):
+        whole = rest_of(read(client))
+        begun, unread = read(client), read(client)
+        got = [(next(begun), begun.cursor)]
+        first.kill()
+        assert got + rest_of(begun) == whole
+        assert rest_of(unread) == whole
+        third.kill()
+        with pytest.raises(penstock.Invalid) as caught:
+            read(client, cursor=got[0][1])
+        assert caught.value.differs
