@@ -242,6 +242,10 @@ restarts: build release-before .venv/bench/.stamp ## 100 rolling restarts of thr
 replicas: build .venv/bench/.stamp ## a shuffled epoch from 1, 2, 4 and 8 replicas, each with a link of 100 Mbit/s; needs root
 	.venv/bench/bin/python benchmarks/replicas.py
 
+.PHONY: swept-replicas
+swept-replicas: build .venv/bench/.stamp $(PENSTOCK_S3GATEWAY) ## eight jobs of a sweep at four replicas, beside one job: requests to S3
+	.venv/bench/bin/python benchmarks/swept_replicas.py
+
 .PHONY: losses
 losses: build .venv/bench/.stamp ## half an hour in which one of eight replicas is killed, or falls silent, every ten seconds; needs root
 	.venv/bench/bin/python benchmarks/losses.py --timed

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import select
 import signal
 import socket
 import subprocess
 import time
+import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -34,6 +36,7 @@ class Replica:
         memory: int,
         host: str = "127.0.0.1",
         inside: Sequence[str] = (),
+        counts: bool = False,
     ) -> None:
         """Prepares a server.
 
@@ -44,10 +47,14 @@ class Replica:
             memory: the bytes of its budget.
             host: the address at which it listens.
             inside: prefix of its command, of a network namespace.
+            counts: whether `total` is called; not for a server in a namespace, whose metrics are not reachable.
         """
         self.address = free_address() if host == "127.0.0.1" else f"{host}:{_PORT}"
         self._config, self._inside = config, list(inside)
         self._flags = [] if host == "127.0.0.1" else ["--insecure"]  # only its namespace reaches it
+        self._metrics = free_address() if counts else ""
+        if counts:
+            self._flags += ["--metrics", self._metrics]
         self._log = folder / f"server-{number}.log"
         keys = folder / "tickets.keys"
         if not keys.exists():
@@ -108,6 +115,12 @@ class Replica:
             if name == "rchar":
                 return int(count)
         raise RunError("the kernel does not count what processes read")
+
+    def total(self, metric: str) -> int:
+        """The sum of a counter over all its labels."""
+        with urllib.request.urlopen(f"http://{self._metrics}/metrics", timeout=_START_LIMIT) as page:
+            text = page.read().decode()
+        return sum(int(float(count)) for count in re.findall(rf"^{metric}(?:{{.*}})? (\S+)$", text, re.M))
 
     def _running(self) -> subprocess.Popen[str]:
         if self._process is None:

@@ -23,41 +23,19 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import s3_tables
 import tables
 from jobs import ROOT, Job, Server, line, read_at_once
-from pyiceberg.catalog.sql import SqlCatalog
 
 HOME = ROOT / ".bench" / "s3"
 JOBS = 8
 LEAST = {"network": 1.7, "mapped": 4.0}
 
-_ACCESS, _SECRET = "testaccess", "testsecret12"
-
-_CONFIG = """\
-catalogs:
-  default:
-    type: sql
-    uri: "sqlite:///{home}/catalog.db"
-    warehouse: "s3://bench/warehouse"
-    s3.endpoint: {endpoint}
-    s3.region: us-east-1
-    s3.access-key-id: {access}
-    s3.secret-access-key: {secret}
-    s3.path-style-access: true
-datasets:
-  t:
-    training:
-      table: bench.t
-    key: [request_id]
-    staging:
-      - table: bench.staging
-"""
-
 
 @contextlib.contextmanager
 def gateway(delay: str) -> Iterator[str]:
     """An S3 gateway that delays each request. Yields its URL."""
-    (HOME / "objects" / "bench").mkdir(parents=True, exist_ok=True)
+    (HOME / "objects" / s3_tables.BUCKET).mkdir(parents=True, exist_ok=True)
     command = ["go", "run", "./benchmarks/s3", "-serve", str(HOME / "objects"), "-delay", delay]
     process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
@@ -66,33 +44,6 @@ def gateway(delay: str) -> Iterator[str]:
         assert process.stdin is not None
         process.stdin.close()
         process.wait()
-
-
-def make_tables() -> None:
-    """Makes T on S3, unless it exists."""
-    finished = HOME / "finished"
-    if finished.exists():
-        return
-    (HOME / "catalog.db").unlink(missing_ok=True)
-    with gateway("0s") as endpoint:
-        catalog = SqlCatalog(
-            "default",
-            uri=f"sqlite:///{HOME}/catalog.db",
-            warehouse="s3://bench/warehouse",
-            **{
-                "s3.endpoint": endpoint,
-                "s3.region": "us-east-1",
-                "s3.access-key-id": _ACCESS,
-                "s3.secret-access-key": _SECRET,
-            },
-        )
-        catalog.create_namespace("bench")
-        sizes = tables.Sizes()
-        drawn = tables.draw(sizes)
-        tables.create(catalog, "staging", drawn.staging, sizes.buckets)
-        tables.create(catalog, "t", drawn.training, sizes.buckets)
-        catalog.close()
-    finished.touch()
 
 
 def turn(config: Path, wire: str, way: str) -> float:
@@ -119,14 +70,15 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--delay", default="20ms")
     arguments = parser.parse_args()
-    make_tables()
+    with gateway("0s") as endpoint:
+        s3_tables.ensure(HOME, tables.Sizes(), endpoint)
     missed = 0
     print(
         "| batches | eight servers: Mrows/s | one server, TCP | one server, mapped memory |\n|---|---:|---:|---:|"
     )
     with gateway(arguments.delay) as endpoint, tempfile.TemporaryDirectory() as folder:
         config = Path(folder) / "penstock.yaml"
-        config.write_text(_CONFIG.format(home=HOME, endpoint=endpoint, access=_ACCESS, secret=_SECRET))
+        config.write_text(s3_tables.config(HOME, endpoint))
         for wire in ("plain", "indexed"):
             seconds: dict[str, list[float]] = {"apart": [], "network": [], "mapped": []}
             for _ in range(arguments.rounds):
