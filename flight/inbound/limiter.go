@@ -35,7 +35,7 @@ const (
 const (
 	pingAfter       = time.Minute     // of silence, to detect dead hosts
 	pingTimeout     = time.Minute     // a trainer that is suspended for a while must not count as dead
-	minPingInterval = 5 * time.Second // between pings of a client
+	minPingInterval = 2 * time.Second // between pings of a client, which come after 5 seconds of silence
 )
 
 // Options configure a Limiter.

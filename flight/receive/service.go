@@ -50,11 +50,12 @@ const (
 	// begins again, with a limit that is limitGrowth times larger, up to maxLimit: the maximum of
 	// servers.
 	firstLimit, limitGrowth, maxLimit = 8 << 20, 8, 512 << 20
-	// pingAfter is the time of silence after which the connection to a server is checked, and the
-	// time that the server has for an answer.
-	pingAfter = 30 * time.Second
-	// connectTimeout is the default of Options.ConnectTimeout. Python's gRPC waits as long.
-	connectTimeout = 20 * time.Second
+	// pingAfter is the time of silence after which the connection to a server is checked: the least
+	// that gRPC for Go permits. pingTimeout is the time that the server has for an answer. A stream
+	// that is lost goes on elsewhere within 12 seconds.
+	pingAfter, pingTimeout = 10 * time.Second, 2 * time.Second
+	// connectTimeout is the default of Options.ConnectTimeout. The Python package waits about as long.
+	connectTimeout = 5 * time.Second
 	// defaultStallTimeout is the default of Options.StallTimeout.
 	defaultStallTimeout = 2 * time.Hour
 )
@@ -184,7 +185,7 @@ func (s *Service) redeem(ctx context.Context, at Upstream, ticket raw, one *pass
 	options := []grpc.DialOption{
 		grpc.WithTransportCredentials(at.Credentials),
 		grpc.WithStaticStreamWindowSize(window), grpc.WithStaticConnWindowSize(window),
-		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: pingAfter, Timeout: pingAfter}),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: pingAfter, Timeout: pingTimeout}),
 	}
 	target := at.Target
 	if at.Address != "" {

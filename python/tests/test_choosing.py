@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import itertools
 import os
+import signal
 import socket
 from collections import Counter
 from collections.abc import Iterator
@@ -17,6 +20,7 @@ import penstock
 from penstock import addresses
 from penstock.addresses import Address, ranked, resolve
 from penstock.channel import Channel, Settings
+from penstock.race import first_to_accept
 from penstock.rests import rests
 from penstock.servers import Choice, Servers
 
@@ -267,3 +271,65 @@ def test_replicas_with_different_configurations(world: World) -> None:
         with pytest.raises(penstock.Invalid) as caught:
             read(client, cursor=got[0][1])
         assert caught.value.differs
+
+
+# spec: replicas-9
+def test_an_address_that_does_not_accept_holds_up_nothing() -> None:
+    """Its queue of connections is full, so it neither accepts nor refuses. Nothing is written to the one that accepts."""
+    with (
+        socket.create_server(("127.0.0.1", 0), backlog=0) as full,
+        socket.create_server(("127.0.0.1", 0)) as accepts,
+        contextlib.ExitStack() as held,
+    ):
+        for _ in range(4):
+            waiting = held.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(full.getsockname())
+        silent, refused, open_one = (
+            Address(f"grpc://127.0.0.1:{port}")
+            for port in (full.getsockname()[1], 1, accepts.getsockname()[1])
+        )
+        assert first_to_accept([silent, refused, open_one]) == open_one
+        assert rests.left(refused) > 0
+        assert rests.left(silent) == 0
+        assert first_to_accept([refused]) is None
+        accepted = held.enter_context(accepts.accept()[0])
+        accepted.settimeout(10)
+        assert accepted.recv(1) == b""
+        unresolved = Address("grpc://servers:8815")
+        assert first_to_accept([silent, unresolved, open_one]) == unresolved
+
+
+# spec: replicas-9
+def test_an_open_connection_is_not_raced(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    with (
+        Server(world.config) as one,
+        Server(world.config) as other,
+        connect(one.address, other.address) as client,
+    ):
+        client.plan("wide")
+        channel = Choice(client._servers, "wide").next()
+        assert channel.connected
+        monkeypatch.setattr("penstock.servers.first_to_accept", None)  # a call of it fails
+        assert Choice(client._servers, "wide").next() is channel
+
+
+# spec: replicas-8
+@pytest.mark.usefixtures("in_order")
+def test_a_suspended_server_is_left(world: World) -> None:
+    """Its connections stay open, and it accepts new ones."""
+    with (
+        Server(world.config) as first,
+        Server(world.config) as second,
+        connect(first.address, second.address) as client,
+        penstock.Client(dataclasses.replace(client.settings, keepalive=1.0)) as impatient,
+    ):
+        assert client.settings.keepalive * 2 <= 12
+        whole = rest_of(read(client, wire="plain"))
+        stream = read(impatient, wire="plain")
+        got = [(next(stream), stream.cursor)]
+        os.kill(first.pid, signal.SIGSTOP)
+        assert got + rest_of(stream) == whole
+        assert stream.stats.resumed == 1
+        assert rests.left(Address(f"grpc://{first.address}")) > 0
+        assert rest_of(read(impatient, wire="plain")) == whole

@@ -37,10 +37,9 @@ import (
 	"github.com/penstock/penstock/loader/plan/coverage"
 )
 
-// pingAfter is the time of silence during a call after which the server is pinged, and the time
-// after which the call fails if the server does not answer the ping. It is that of the Python
-// package.
-const pingAfter = 30 * time.Second
+// pingAfter is the time of silence during a call after which the server is pinged: the least that gRPC
+// permits. pingTimeout is the time after which the call fails if the server does not answer the ping.
+const pingAfter, pingTimeout = 10 * time.Second, 5 * time.Second
 
 // Client calls one server.
 type Client struct {
@@ -109,7 +108,7 @@ func connect(target string, maxMessage int, options ...grpc.DialOption) (*Client
 	heard := &versions{}
 	options = append(slices.Concat(options, heard.options()),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)),
-		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: pingAfter, Timeout: pingAfter}))
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: pingAfter, Timeout: pingTimeout}))
 	c, err := arrowflight.NewClientWithMiddleware(target, nil, nil, options...)
 	if err != nil {
 		return nil, fault.New(fault.Internal, "make a client: %w", err)

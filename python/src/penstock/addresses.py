@@ -111,7 +111,7 @@ class _Names:
 def _has_name(location: str) -> bool:
     scheme, _, rest = location.partition("://")
     host = rest.rpartition(":")[0].strip("[]")
-    if scheme == "grpc+unix" or not host or _is_proxied():
+    if scheme == "grpc+unix" or not host or is_proxied():
         return False
     try:
         ipaddress.ip_address(host)
@@ -120,7 +120,8 @@ def _has_name(location: str) -> bool:
     return False
 
 
-def _is_proxied() -> bool:
+def is_proxied() -> bool:
+    """Reports whether gRPC connects through a proxy."""
     return any(os.environ.get(name) for name in _PROXIES)
 
 

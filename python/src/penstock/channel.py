@@ -67,7 +67,8 @@ class Settings:
         lookahead: bytes that gRPC may buffer for a stream; None lets it choose.
         reconnect: seconds for which a broken stream or a failed call that only reads is retried; 0 never retries.
         keepalive: seconds of silence after which the server is pinged, and seconds without an answer after which the
-            connection counts as lost.
+            connection counts as lost. Servers end connections whose pings come less than five seconds apart, and count
+            from their arrival.
         local: whether to read batches from mapped memory if a server or a receiver on the same host offers this.
         group: what the streams of a mix are placed by, instead of their datasets, so that they meet; "" for other streams.
         private: the private server to read from, which runs as long as the settings are in use; None for other servers.
@@ -82,7 +83,7 @@ class Settings:
     timeout: float | None = None
     lookahead: int | None = None
     reconnect: float = 0.0
-    keepalive: float = 30.0
+    keepalive: float = 5.5
     local: bool = True
     group: str = ""
     private: PrivateServer | None = field(default=None, repr=False, compare=False)
@@ -119,6 +120,8 @@ class Settings:
             # A stream's client sends no data, so gRPC would otherwise stop after two pings.
             ("grpc.http2.max_pings_without_data", 0),
             ("grpc.max_reconnect_backoff_ms", _RECONNECT_BACKOFF_MS),
+            # The time for a connection, which a suspended server accepts without an answer.
+            ("grpc.min_reconnect_backoff_ms", int(self.keepalive * 1000)),
         ]
         if self.lookahead is not None:
             generic += [("grpc.http2.bdp_probe", 0), ("grpc.http2.lookahead_bytes", self.lookahead)]
@@ -424,6 +427,11 @@ class Channel:
     def _check_open(self) -> None:
         if self._closed:
             raise errors.Invalid("the client is closed", remedy="connect again")
+
+    @property
+    def connected(self) -> bool:
+        """Whether there is a connection that has not failed."""
+        return self._client is not None
 
     @property
     def closed(self) -> bool:

@@ -50,7 +50,10 @@ class QueryCalls:
 
         def ask(form: dict[str, Any]) -> pa.Schema:
             descriptor = flight.FlightDescriptor.for_command(query.text(form))
-            return self._servers.call(lambda client, options: client.get_schema(descriptor, options).schema)
+            return self._servers.call(
+                lambda client, options: client.get_schema(descriptor, options).schema,
+                key=BoundQuery(self._servers, form).key,
+            )
 
         return self._retried(dataset, fields, ask)
 

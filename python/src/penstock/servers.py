@@ -14,6 +14,7 @@ from penstock.backoff import Backoff
 from penstock.channel import Channel, Settings
 from penstock.errors import Error, Exhausted, Expired, Invalid, NotFound, Unavailable
 from penstock.process import process
+from penstock.race import first_to_accept
 from penstock.rests import rests
 
 T = TypeVar("T")
@@ -220,8 +221,16 @@ class Choice:
         self._tried: set[Address] = set()
 
     def next(self) -> Channel:
-        """Returns the server to try."""
-        return self._left()[0]
+        """Returns the server to try: the first one, unless another one accepts a connection sooner.
+
+        Only connections are raced. The caller asks one server alone.
+        """
+        left = self._left()
+        awake = [channel for channel in left if not rests.left(channel.address)]
+        if len(awake) < 2 or awake[0].connected:
+            return left[0]
+        accepting = first_to_accept([channel.address for channel in awake])
+        return next((channel for channel in awake if channel.address == accepting), left[0])
 
     def failed(self, channel: Channel) -> bool:
         """Notes that a server has failed. Reports whether there is one that was not tried."""

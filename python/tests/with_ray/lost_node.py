@@ -21,7 +21,11 @@ import penstock.ray
 
 ROW = 1500
 # How soon Ray takes a silent node for lost.
-SOON = {"health_check_initial_delay_ms": 0, "health_check_period_ms": 500, "health_check_failure_threshold": 4}
+SOON = {
+    "health_check_initial_delay_ms": 0,
+    "health_check_period_ms": 500,
+    "health_check_failure_threshold": 4,
+}
 
 
 class LoseNodeOnce:

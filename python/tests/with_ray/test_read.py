@@ -279,7 +279,9 @@ def test_a_task_that_ends_short_fails(address: str) -> None:
     reads = task.read_fn
     endpoint = reads.endpoints[0]
     object.__setattr__(endpoint, "rows", endpoint.rows + 1)
-    with pytest.raises(errors.Corrupt, match=f"planned {endpoint.rows} rows, but {endpoint.rows - 1} arrived"):
+    with pytest.raises(
+        errors.Corrupt, match=f"planned {endpoint.rows} rows, but {endpoint.rows - 1} arrived"
+    ):
         list(reads())
 
 
