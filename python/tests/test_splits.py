@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import random
 import subprocess
 import sys
@@ -153,6 +154,21 @@ def test_splits_and_their_cursors(address: str) -> None:
         ours = [next(stream).num_rows for _ in range(7)]
         rest = client.read("d", cursor=stream.cursor).read_all()
         assert rest.column("row").to_pylist() == [r["row"] for r in whole[sum(ours) :]]
+
+
+# spec: endpoint-1
+def test_pickled_splits_have_rows_of_all_types(address: str) -> None:
+    """A split that was pickled reads tensors, whose elements are never null, and codes of texts."""
+    fields: dict[str, Any] = {
+        "columns": ["row", {"column": "country", "as": "category"}],
+        "dense": {"x": {"columns": ["label", "row"], "fill": 0.5}},
+    }
+    with penstock.connect(address) as client:
+        for split in client.read_splits("d", **fields)[:2]:
+            copy: penstock.Split = pickle.loads(pickle.dumps(split))
+            assert copy.read().read_all().equals(split.read().read_all(), check_metadata=True)
+        for one in client.datasets():
+            assert pickle.loads(pickle.dumps(one)) == one
 
 
 # spec: endpoint-2, endpoint-11, endpoint-16, cursor-13

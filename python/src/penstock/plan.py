@@ -12,8 +12,27 @@ import pyarrow.flight as flight
 from penstock import errors, markup
 
 
+class _WithSchema:
+    """A base class of values with a schema that are pickled.
+
+    The schema is pickled as Arrow's IPC form: pyarrow's pickles lose names and nullability of elements of fixed-size lists.
+    """
+
+    schema: pa.Schema | None
+
+    def __getstate__(self) -> dict[str, Any]:
+        packed = None if self.schema is None else self.schema.serialize().to_pybytes()
+        return {**self.__dict__, "schema": packed}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        packed = state["schema"]
+        self.__dict__.update(
+            state, schema=None if packed is None else pa.ipc.read_schema(pa.py_buffer(packed))
+        )
+
+
 @dataclass(frozen=True)
-class Plan:
+class Plan(_WithSchema):
     """A server's plan for a query. Rows and steps count the whole plan, over all shards, from its start.
 
     Attributes:
@@ -135,7 +154,7 @@ class Endpoint:
 
 
 @dataclass(frozen=True)
-class DatasetDescription:
+class DatasetDescription(_WithSchema):
     """A dataset that the caller may read.
 
     Attributes:
