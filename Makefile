@@ -42,7 +42,7 @@ FIXTURES := $(GO) test -tags invariants -vet=off ./internal/scenario/fixtures
 COMMITS := $(GO) test -tags invariants -vet=off -run 'CommitsThatRace' ./loader/catalog/icebergcat/commits
 # Every Python test but those of penstock.torch.
 PYTEST := .venv/test/bin/pytest -c python/pyproject.toml --rootdir .
-PYTHON_TESTS := --ignore python/tests/with_torch --ignore python/tests/with_browser --ignore python/tests/with_airflow --ignore python/tests/with_ray --ignore python/tests/test_monitoring.py python/tests demo tools/tests tools/fixtures/tests tools/worlds/tests/test_pyiceberg*.py
+PYTHON_TESTS := --ignore python/tests/with_torch --ignore python/tests/with_browser --ignore python/tests/with_airflow --ignore python/tests/with_ray --ignore python/tests/with_engines --ignore python/tests/test_monitoring.py python/tests demo tools/tests tools/fixtures/tests tools/worlds/tests/test_pyiceberg*.py
 FUZZTIME ?=
 
 GOLANGCI_VERSION := v2.15.0
@@ -270,8 +270,8 @@ test: check ## lint, Go with the race detector, Python: ten minutes on two cores
 # What test leaves out for the sake of its time. CI runs it after test. As in test, Python's
 # longest tests run beside Go's: those marked "more" wait for servers most of the time.
 .PHONY: test-more
-test-more: ## all random cases, worlds and fixtures; long Python tests; torch; Airflow; Ray; README, quickstart, packages, attacks, fuzzing
-	$(MAKE) -j4 --output-sync=target test-random test-torch test-python-more test-monitoring test-airflow test-chaos
+test-more: ## all random cases, worlds and fixtures; long Python tests; torch; Airflow; Ray; DuckDB and Polars; README, quickstart, packages, attacks, fuzzing
+	$(MAKE) -j4 --output-sync=target test-random test-torch test-python-more test-monitoring test-airflow test-engines test-chaos
 	$(MAKE) test-attack test-ray test-docs test-packages test-browser test-fuzz
 
 .PHONY: check
@@ -337,6 +337,11 @@ RAY_PATH := $(CURDIR)/.venv/ray:$(CURDIR)/python/src
 .PHONY: test-ray
 test-ray: build build-checked .venv/ray/.stamp ## Ray Data and Ray Train, with workers, nodes and servers that are killed
 	PYTHONPATH=$(RAY_PATH) PENSTOCK_BIN=$(CHECKED) .venv/torch/bin/python -m pytest -c python/pyproject.toml --rootdir . python/tests/with_ray
+
+# Engines that read streams, in an environment of their own.
+.PHONY: test-engines
+test-engines: build build-checked .venv/engines/.stamp ## streams in DuckDB and Polars, with random predicates and connections that break
+	PENSTOCK_BIN=$(CHECKED) .venv/engines/bin/python -m pytest -c python/pyproject.toml --rootdir . python/tests/with_engines
 
 # penstock.torch, in an environment of its own: torch and the frameworks take 6 GB. check-python
 # knows nothing of torch's types; here mypy does.
@@ -428,7 +433,7 @@ long: test test-more wheels test-spark test-fixtures .venv/torch/.stamp .venv/be
 	PENSTOCK_LONG=1 $(FIXTURES) -timeout 90m
 	PENSTOCK_LONG=1 $(PYTEST) $(PYTHON_TESTS)
 	PENSTOCK_LONG=1 .venv/torch/bin/pytest -c python/pyproject.toml --rootdir . python/tests/with_torch
-	PENSTOCK_TEST_MAPPED=1 $(PYTEST) --ignore python/tests/with_torch --ignore python/tests/with_browser --ignore python/tests/with_airflow --ignore python/tests/with_ray python/tests
+	PENSTOCK_TEST_MAPPED=1 $(PYTEST) --ignore python/tests/with_torch --ignore python/tests/with_browser --ignore python/tests/with_airflow --ignore python/tests/with_ray --ignore python/tests/with_engines python/tests
 	PENSTOCK_TEST_MAPPED=1 .venv/torch/bin/pytest -c python/pyproject.toml --rootdir . python/tests/with_torch
 	cd benchmarks && ../.venv/bench/bin/python -m unittest
 	cd benchmarks && PYTHONPATH=$(CURDIR)/python/src ../.venv/torch/bin/python -m unittest tests.torch_gpu

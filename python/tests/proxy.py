@@ -27,6 +27,7 @@ class Proxy:
         host, _, port = target.rpartition(":")
         self._target = (host, int(port))
         self._budgets: Iterator[int] = iter(budgets)
+        self._later: int | None = None
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._open: list[socket.socket] = []
         self._far: set[socket.socket] = set()
@@ -35,6 +36,10 @@ class Proxy:
         self.came = 0
         self.silent = threading.Event()
         self.pace = 0
+
+    def cut_after(self, size: int) -> None:
+        """Cuts each connection from now on after this number of bytes."""
+        self._later = size
 
     def __enter__(self) -> Self:
         threading.Thread(target=self._accept, daemon=True).start()
@@ -55,7 +60,7 @@ class Proxy:
                 continue
             self._open += [near, far]
             self._far.add(far)
-            budget = next(self._budgets, None)
+            budget = next(self._budgets, self._later)
             for source, sink, limit in ((near, far, None), (far, near, budget)):
                 threading.Thread(target=self._hand_on, args=(source, sink, limit), daemon=True).start()
 
