@@ -140,6 +140,21 @@ func (s *Server) CPU() (float64, error) {
 	return float64(ticks) / 100, nil
 }
 
+// BytesRead returns the bytes that the server's calls of read(2) and pread(2) have returned so far (proc(5): rchar of io): of files,
+// and of what clients sent.
+func (s *Server) BytesRead() (int64, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/io", s.process.Process.Pid))
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(text)) {
+		if rest, ok := strings.CutPrefix(line, "rchar:"); ok {
+			return strconv.ParseInt(strings.TrimSpace(rest), 10, 64)
+		}
+	}
+	return 0, errors.New("the server's io has no rchar")
+}
+
 // peak returns the maximum resident memory (proc(5): VmHWM of status, in KiB).
 func (s *Server) peak() (int64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.process.Process.Pid))
