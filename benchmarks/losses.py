@@ -1,8 +1,9 @@
 """Do trainers get their rows while replicas are killed and fall silent?
 
 Eight replicas, each with a namespace and a link of its own (`links.py`), feed streams that take a batch every 20 ms, each with
-its own shard of shuffled epochs. Every ten seconds, one of the replicas that are well is killed (SIGKILL) and later started
-again, or frozen (SIGSTOP), or its link loses all packets, in turn. The checks:
+its own shard of shuffled epochs. In the first half of the time, one of the replicas is killed (SIGKILL) every ten seconds and
+started again five seconds later. In the second half, one is frozen (SIGSTOP), or its link loses all packets, for 15 seconds, every
+20 seconds. The checks:
 
 - no stream raises an error;
 - the batches of each stream, in order, are those of an undisturbed read, by a digest of all values;
@@ -43,8 +44,7 @@ _MEMORY = 256 << 20
 _WARM_UP = 3.0
 _MBIT = 100
 _KILLED, _FROZEN, _CUT = "killed", "frozen", "cut off"
-_SILENT = (_FROZEN, _CUT)
-_LASTS = {_KILLED: 5.0, _FROZEN: 25.0, _CUT: 25.0}  # seconds; silence lasts longer than it takes to notice it
+_SILENT = 15.0  # seconds, longer than it may take to notice the silence
 _MOST = {_KILLED: 1.0, _FROZEN: 12.0, _CUT: 12.0}  # seconds of a wait, at the 99th percentile
 _LONG = 1.0  # seconds; other work of the machine rarely makes a stream wait longer
 _READERS = 4  # processes
@@ -60,56 +60,59 @@ class Loss:
 
 
 class Replicas:
-    """The replicas, some of which are lost at times."""
+    """The replicas, one of which is lost at times."""
 
     def __init__(self, given: argparse.Namespace, replicas: list[Replica], links: Links | None) -> None:
         self._binary: Path = given.binary
         self._replicas, self._links = replicas, links
-        self._kinds = [_KILLED, _FROZEN] if links is None else [_KILLED, _FROZEN, _KILLED, _CUT]
         self._rng = random.Random(given.seed)
-        self._lost: dict[int, tuple[float, Callable[[], None]]] = {}
+        self._lasts = {_KILLED: given.every / 2, _FROZEN: _SILENT, _CUT: _SILENT}
+        self._mend: Callable[[], None] | None = None
+        self._due = 0.0
         self.losses: list[Loss] = []
 
-    def lose(self) -> None:
-        """The next kind of loss happens to one of the replicas that are well; at least one stays well."""
-        well = [number for number in range(len(self._replicas)) if number not in self._lost]
-        if len(well) < 2:
-            return
-        number = self._rng.choice(well)
-        kind = self._kinds[len(self.losses) % len(self._kinds)]
+    @property
+    def well(self) -> bool:
+        """Whether all replicas are well."""
+        return self._mend is None
+
+    def lose(self, *, silent: bool) -> None:
+        """One of the replicas is killed or, in turn, silenced in the ways that there are."""
+        kinds = [_KILLED] if not silent else [_FROZEN] if self._links is None else [_FROZEN, _CUT]
+        kind = kinds[len(self.losses) % len(kinds)]
+        number = self._rng.randrange(len(self._replicas))
         replica = self._replicas[number]
         self.losses.append(Loss(kind, time.monotonic(), number))
         if kind == _KILLED:
             replica.kill()
-            mend: Callable[[], None] = functools.partial(replica.start, self._binary)
+            self._mend = functools.partial(replica.start, self._binary)
         elif kind == _FROZEN:
             replica.freeze()
-            mend = replica.thaw
+            self._mend = replica.thaw
         else:
             links = self._links
             assert links is not None
             links.silence(number)
-            mend = functools.partial(links.heal, number)
-        self._lost[number] = (time.monotonic() + _LASTS[kind], mend)
+            self._mend = functools.partial(links.heal, number)
+        self._due = time.monotonic() + self._lasts[kind]
 
     def mend(self, until: float = float("inf")) -> None:
-        """Those replicas are well again whose loss has lasted long enough by a time; by default all."""
-        for number, (ends, mend) in list(self._lost.items()):
-            if ends <= until:
-                mend()
-                del self._lost[number]
+        """The lost replica is well again if it was to be by a time; by default, it is in any case."""
+        if self._mend is not None and self._due <= until:
+            self._mend()
+            self._mend = None
 
 
 def _lose(given: argparse.Namespace, replicas: Replicas, readers: list[subprocess.Popen[str]]) -> None:
-    end = time.monotonic() + given.seconds
-    due = time.monotonic()
-    while (now := time.monotonic()) < end:
+    began = due = time.monotonic()
+    while (now := time.monotonic()) < began + given.seconds:
         if any(reader.poll() is not None for reader in readers):
             raise RunError("a reader ended")
         replicas.mend(now)
         if now >= due:
-            replicas.lose()
             due += given.every
+            if replicas.well:
+                replicas.lose(silent=now >= began + given.seconds / 2)
         time.sleep(0.05)
     replicas.mend()
 
@@ -178,7 +181,7 @@ def waits(losses: list[Loss], streams: list[dict[str, Any]]) -> dict[str, list[f
     Those are the streams that went to another replica, or waited for longer than a second. A wait belongs to the last loss before it began: a stream that takes a batch every few milliseconds waits soon after its
     replica is lost, long before the next loss.
     """
-    found: dict[str, list[float]] = {kind: [] for kind in _LASTS}
+    found: dict[str, list[float]] = {kind: [] for kind in _MOST}
     starts = [loss.at for loss in losses]
     for stream in streams:
         longest: dict[int, float] = {}
