@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import itertools
 import os
+import random
 import signal
 import socket
 from collections import Counter
@@ -18,7 +19,7 @@ from test_restarts import World, connect, make, read, rest_of
 
 import penstock
 from penstock import addresses
-from penstock.addresses import Address, ranked, resolve
+from penstock.addresses import Address, Shard, ranked, resolve
 from penstock.channel import Channel, Settings
 from penstock.race import first_to_accept
 from penstock.rests import rests
@@ -68,6 +69,22 @@ def test_a_ninth_server_moves_few_keys() -> None:
     # The keys of a server that is gone spread over the others, too.
     seconds = Counter(ranked(key, eight)[1] for key in keys if before[key] == eight[0])
     assert len(seconds) == 7
+
+
+# spec: replicas-5
+def test_shards_spread_evenly() -> None:
+    def homes(count: int, servers: int) -> list[Address]:
+        found = [Address("grpc://servers:8815", f"10.0.0.{i}") for i in range(servers)]
+        keys = [Shard("homefeed", index, count) for index in range(count)]
+        orders = [ranked(key, random.sample(found, len(found))) for key in keys]
+        assert all(len(set(order)) == servers for order in orders)
+        return [order[0] for order in orders]
+
+    for count, servers in itertools.product((1, 2, 7, 8, 64), (1, 2, 3, 8)):
+        counts = Counter(homes(count, servers)).values()
+        assert max(counts) == -(-count // servers), (count, servers)
+    moved = sum(before != after for before, after in zip(homes(1000, 8), homes(1000, 9), strict=True))
+    assert moved <= 140
 
 
 # spec: replicas-1, replicas-2

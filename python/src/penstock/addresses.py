@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import ipaddress
 import os
@@ -14,6 +15,9 @@ from dataclasses import dataclass
 # Seconds after which a name is resolved again, and after a failure of one of its addresses.
 _FRESH = 30.0
 _FRESH_AFTER_FAILURE = 1.0
+
+# The most pairs of shard and server for which shards are dealt. More take seconds, and hashing alone spreads so many well.
+_MOST_PAIRS = 200_000
 
 # The variables with gRPC's proxy. A proxy resolves names itself.
 _PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
@@ -49,13 +53,60 @@ class Address:
         return self.location.partition("://")[2]
 
 
-def ranked(key: str, addresses: Iterable[Address]) -> list[Address]:
+@dataclass(frozen=True)
+class Shard:
+    """The key of a shard of a dataset.
+
+    Attributes:
+        dataset: the key of the dataset.
+        index: the number of the shard.
+        count: how many shards the dataset is read in.
+    """
+
+    dataset: str
+    index: int
+    count: int
+
+    def __str__(self) -> str:
+        return f"{self.dataset} {self.index}/{self.count}"
+
+
+Key = str | Shard
+"""What is asked for. Equal keys have the same order of servers in all processes."""
+
+
+def ranked(key: Key, addresses: Iterable[Address]) -> list[Address]:
     """Orders the servers for a key by rendezvous hashing.
 
-    The order is the same in every process. If one server comes or goes, only the keys whose first server it is get
-    another first one, and they spread over all servers.
+    The order is the same in every process. If one server comes or goes, few keys get another first one, and they spread
+    over all servers. Shards of one dataset also spread evenly: no server is the first one of more than its part of them.
     """
-    return sorted(addresses, key=lambda address: (_score(key, address), str(address)), reverse=True)
+    order = sorted(addresses, key=lambda address: (_score(str(key), address), str(address)), reverse=True)
+    if isinstance(key, Shard) and 1 < key.count * len(order) <= _MOST_PAIRS:
+        home = _dealt(key.dataset, key.count, frozenset(order))[key.index]
+        order.sort(key=lambda address: address != home)
+    return order
+
+
+@functools.lru_cache(maxsize=64)
+def _dealt(dataset: str, count: int, addresses: frozenset[Address]) -> list[Address]:
+    """Returns the first server of each shard.
+
+    Hashing alone gives the fullest of 8 servers two or three of 8 shards. So the pairs of shard and server are taken from
+    the highest hash down, if the shard has no server yet, and the server has less than its part.
+    """
+    pairs = (
+        (_score(str(Shard(dataset, index, count)), address), str(address), index, address)
+        for index in range(count)
+        for address in addresses
+    )
+    room = dict.fromkeys(addresses, -(-count // len(addresses)))
+    homes: dict[int, Address] = {}
+    for _, _, index, address in sorted(pairs, key=lambda pair: pair[:3], reverse=True):
+        if index not in homes and room[address]:
+            homes[index] = address
+            room[address] -= 1
+    return [homes[index] for index in range(count)]
 
 
 def _score(key: str, address: Address) -> bytes:

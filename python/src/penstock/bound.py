@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.flight as flight
 
 from penstock import errors, query
+from penstock.addresses import Key, Shard
 from penstock.channel import Channel
 from penstock.fields import Cursor
 from penstock.indexed import plain_schema
@@ -76,7 +77,7 @@ class BoundQuery:
             dataset if isinstance(dataset, str) else json.dumps(dataset, sort_keys=True)
         )
 
-    def key_of(self, endpoint: Endpoint, plan: Plan, shard: int | None) -> str:
+    def key_of(self, endpoint: Endpoint, plan: Plan, shard: int | None) -> Key:
         """Returns the key by which an endpoint's stream is placed: its shard or its splits.
 
         It has neither the epoch nor the columns, so that jobs that differ in these share reads and caches.
@@ -89,7 +90,7 @@ class BoundQuery:
         if endpoint.splits is not None:
             return f"{self.key} {' '.join(endpoint.splits[:1])}"
         given = self.form.get("shard") or {}
-        return f"{self.key} {given.get('index', 0) if shard is None else shard}/{plan.shards}"
+        return Shard(self.key, given.get("index", 0) if shard is None else shard, plan.shards)
 
     def plan(
         self, choice: Choice | None = None, accept: Callable[[PlannedQuery], None] = lambda _: None

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import pyarrow.flight as flight
 
-from penstock.addresses import Address, ranked, resolve
+from penstock.addresses import Address, Key, ranked, resolve
 from penstock.backoff import Backoff
 from penstock.channel import Channel, Settings
 from penstock.errors import Error, Exhausted, Expired, Invalid, NotFound, Unavailable
@@ -110,7 +110,7 @@ class Servers:
         """Returns the number of addresses."""
         return len(resolve(self.settings.locations))
 
-    def order(self, key: str | None) -> list[Channel]:
+    def order(self, key: Key | None) -> list[Channel]:
         """Returns the connections in the order in which to try them.
 
         Args:
@@ -162,7 +162,7 @@ class Servers:
         self,
         act: Callable[[flight.FlightClient, flight.FlightCallOptions], T],
         *,
-        key: str | None = None,
+        key: Key | None = None,
         unlimited: bool = False,
     ) -> T:
         """Makes a call: tries each address at most once, until one answers. See `Channel.call` and `ask`."""
@@ -215,7 +215,7 @@ class Choice:
         key: what is asked for; None for no key.
     """
 
-    def __init__(self, servers: Servers, key: str | None) -> None:
+    def __init__(self, servers: Servers, key: Key | None) -> None:
         self._servers = servers
         self.key = key
         self._tried: set[Address] = set()
