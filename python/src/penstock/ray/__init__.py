@@ -11,5 +11,6 @@ except ModuleNotFoundError as missing:
     raise ModuleNotFoundError("penstock.ray needs Ray: pip install 'penstock[ray]'", name="ray") from missing
 
 from penstock.ray.source import read
+from penstock.ray.transforms import Transformed, transformed
 
-__all__ = ["read"]
+__all__ = ["Transformed", "read", "transformed"]

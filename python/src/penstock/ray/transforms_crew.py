@@ -1,0 +1,125 @@
+"""Starts, counts and stops the actors of transforms in Ray."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+from typing import Any
+
+import ray
+from ray.exceptions import NodeDiedError, OutOfMemoryError, RayActorError, RayTaskError, WorkerCrashedError
+
+from penstock import errors
+
+MAX_FAILED_STARTS = 3  # one after the other
+
+# What a call raises if its actor is gone, rather than what the actor's code raises.
+DEATHS = (RayActorError, WorkerCrashedError, NodeDiedError, OutOfMemoryError)
+
+
+def cause(failure: Exception) -> Exception:
+    """Returns what a call to an actor failed with: this package's own error, or the one by Ray with the traceback."""
+    if isinstance(failure, RayTaskError) and isinstance(failure.cause, errors.Error):
+        return failure.cause
+    return failure
+
+
+class Crew:
+    """The actors of one loop. It outlives an epoch. Not safe for threads."""
+
+    def __init__(self, create: Callable[[], Any], start_timeout: float) -> None:
+        """Starts nothing.
+
+        Args:
+            create: creates an actor.
+            start_timeout: the seconds that the loop waits for the first actor.
+        """
+        self._create = create
+        self._start_timeout = start_timeout
+        self._count = 0
+        self._failed_starts = 0
+        self._alone_since: float | None = None  # since when there is no actor that is ready
+        self._ready: dict[int, Any] = {}  # actors by number
+        self._starting: dict[
+            Any, tuple[int, Any]
+        ] = {}  # numbers and actors, by the reference of their preparation
+
+    @property
+    def ready(self) -> tuple[int, ...]:
+        """The numbers of the actors that can be asked, in the order in which they were started."""
+        return tuple(sorted(self._ready))
+
+    @property
+    def starting(self) -> list[Any]:
+        """The references that become ready with the actors that start."""
+        return list(self._starting)
+
+    def actor(self, number: int) -> Any:
+        """An actor that is ready."""
+        return self._ready[number]
+
+    def resize(self, wanted: int) -> None:
+        """Starts actors until there are as many as wanted, or leaves out some of those that start.
+
+        Raises:
+            Unavailable: no actor has become ready for too long.
+        """
+        while len(self._ready) + len(self._starting) < wanted:
+            actor = self._create()
+            self._starting[actor.prepare.remote()] = self._count, actor
+            self._count += 1
+        while self._starting and len(self._ready) + len(self._starting) > wanted:
+            _, (_, actor) = self._starting.popitem()
+            _kill(actor)
+        self._check_someone_starts()
+
+    def _check_someone_starts(self) -> None:
+        now = time.monotonic()
+        if self._ready:
+            self._alone_since = None
+        elif self._alone_since is None:
+            self._alone_since = now
+        elif now - self._alone_since > self._start_timeout:
+            raise errors.Unavailable(
+                f"Ray started no actor in {self._start_timeout:g} seconds",
+                remedy="compare `ray status` with what an actor needs: one CPU, unless options= says otherwise; "
+                "start_timeout= sets a longer time",
+            )
+
+    def started(self, reference: Any) -> None:
+        """Takes an actor whose preparation has ended into the crew. Raises what the preparation raised.
+
+        Raises:
+            Unavailable: several actors died, one after the other, before they were ready.
+        """
+        number, actor = self._starting.pop(reference)
+        try:
+            ray.get(reference)
+        except DEATHS as e:
+            self._failed_starts += 1
+            if self._failed_starts == MAX_FAILED_STARTS:
+                raise errors.Unavailable(
+                    f"{MAX_FAILED_STARTS} actors died, one after the other, before they were ready: {e}",
+                    remedy="see Ray's log for the cause",
+                ) from e
+            return
+        except Exception as e:
+            raise cause(e) from e
+        self._failed_starts = 0
+        self._ready[number] = actor
+
+    def stop(self, number: int) -> None:
+        """Ends an actor, which may be dead."""
+        _kill(self._ready.pop(number))
+
+    def close(self) -> None:
+        """Ends all actors."""
+        for actor in [*self._ready.values(), *(actor for _, actor in self._starting.values())]:
+            _kill(actor)
+        self._ready, self._starting = {}, {}
+
+
+def _kill(actor: Any) -> None:
+    with contextlib.suppress(Exception):  # Ray may be shut down
+        ray.kill(actor)
