@@ -21,6 +21,9 @@ from penstock.fields import RunQuery
 # The operators of comparisons, and their opposites for exchanged operands.
 COMPARISONS = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
+# A server refuses filters with more than 64 KiB.
+_MAX_BYTES = 64 << 10
+
 # The years that every engine reads as the same day.
 _YEARS = range(1583, 10_000)
 
@@ -80,6 +83,8 @@ class Pushdown:
     def query(self, names: Iterable[str] | None, conditions: Iterable[str]) -> RunQuery:
         """Returns the query with some of its columns, for the rows that satisfy its own filter and the conditions.
 
+        Conditions for which a filter has no room are left out.
+
         Args:
             names: the columns to read, at least one; None for all.
             conditions: filters that this object has written.
@@ -87,7 +92,14 @@ class Pushdown:
         fields = self._fields.copy()
         if names is not None:
             self._project(fields, set(names))
-        filters = [f"({one})" for one in (fields.get("filter"), *conditions) if one]
+        own = fields.get("filter")
+        filters = [f"({own})"] if own else []
+        free = _MAX_BYTES - sum(map(_size, filters))
+        for condition in conditions:
+            size = _size(condition) + len("() AND ")
+            if size <= free:
+                filters.append(f"({condition})")
+                free -= size
         if filters:
             fields["filter"] = " AND ".join(filters)
         return fields
@@ -114,6 +126,10 @@ def _unchanged(fields: RunQuery, schema: pa.Schema) -> dict[str, pa.DataType]:
     else:
         named = {one for one in columns if isinstance(one, str)}
     return {field.name: field.type for field in schema if field.name in named}
+
+
+def _size(text: str) -> int:
+    return len(text.encode())
 
 
 def _output(column: Any) -> str:

@@ -92,6 +92,18 @@ def test_only_what_a_query_needs_is_read(served: Served, monkeypatch: pytest.Mon
     assert some == [at for at in order if at in small][:11]
 
 
+def test_conditions_that_are_too_long_are_not_sent(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = penstock.polars.scan(served.client, "d", columns=["row", "i"])
+    asked = Asked(monkeypatch, served.client)
+    kept = frame.filter(pl.col("i") == 0, pl.col("row").is_in(list(range(20_000)))).collect()
+    assert kept.height == sum(r["i"] == 0 for r in served.rows)
+    deep = pl.col("i") == 0
+    for _ in range(100):
+        deep = ~(deep & (pl.col("row") < len(served.rows)))
+    assert frame.filter(deep).collect().height == kept.height
+    assert [fields.get("filter") for fields in asked.queries] == ['("i" = 0)', None]
+
+
 def literal(rng: random.Random, name: str) -> Any:
     """Returns a value to compare a column with, of its own type or of another one."""
     day = datetime.date(2026, 10, rng.randrange(1, 30))
