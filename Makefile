@@ -327,6 +327,11 @@ test-slowness: build build-checked .venv/test/.stamp $(PENSTOCK_S3GATEWAY) ## ca
 test-monitoring: build .venv/test/.stamp $(PENSTOCK_S3GATEWAY) .bin/prometheus ## the queries of the dashboard and the alerts, on a real Prometheus
 	$(PYTEST) python/tests/test_monitoring.py
 
+# No container runs there: KWOK simulates nodes and pods.
+.PHONY: test-kubernetes
+test-kubernetes: .bin/kubernetes .bin/prometheus ## the chart and the training jobs for Kubernetes, on its API server, controllers and scheduler
+	cd tools/kubernetes && GOWORK=off PENSTOCK_CLUSTER=$(CURDIR)/.bin/kubernetes PENSTOCK_PROMTOOL=$(CURDIR)/.bin/promtool $(GO) test -vet=off -count=1 .
+
 # The example DAG, in an environment of its own: Airflow brings 130 packages.
 .PHONY: test-airflow
 test-airflow: build .venv/airflow/.stamp ## the example DAG for Airflow, run by Airflow, with commands that fail
@@ -418,7 +423,7 @@ test-fuzz:
 
 # Everything above, and what takes long; make -j2 fuzzes beside the rest.
 .PHONY: test-long
-test-long: test test-more long fuzz ## test, test-more, long cases, release build, fuzzing
+test-long: test test-more long test-kubernetes fuzz ## test, test-more, long cases, release build, Kubernetes, fuzzing
 
 # The tests again in the form that is shipped (no assertions, no race detector),
 # thrice more in other orders with both, the long cases, other engines' answers,
@@ -493,6 +498,11 @@ $(PENSTOCK_S3GATEWAY): $(wildcard tools/s3gateway/*)
 .bin/prometheus: tools/prometheus/go.mod
 	@echo "$@: compiling Prometheus from source, which takes minutes"
 	@tools/progress.sh $@ $(GO) build -C tools/prometheus -v -tags remove_all_sd -ldflags '-s -w' -o $(CURDIR)/.bin/ github.com/prometheus/prometheus/cmd/prometheus github.com/prometheus/prometheus/cmd/promtool
+
+# The control plane of Kubernetes with etcd and KWOK, of a module of their own.
+.bin/kubernetes: $(wildcard tools/kubernetes/cluster/*)
+	@echo "$@: compiling Kubernetes from source, which takes minutes"
+	@GOWORK=off tools/progress.sh $@ $(GO) build -C tools/kubernetes/cluster -v -ldflags '-s -w' -o $(CURDIR)/$@ .
 
 # A stamp is newer than all that its environment was made from; when a pin
 # changes, the environment is made anew, so that nothing of the old one stays.
