@@ -148,9 +148,11 @@ class _Names:
             self._found[location] = found
         return found
 
-    def is_due(self, location: str) -> bool:
-        """Reports whether `of` would ask the resolver, which may take seconds."""
-        return _has_name(location) and time.monotonic() >= self._due.get(location, 0.0)
+    def known(self, location: str) -> tuple[str, ...]:
+        """Returns the addresses that are known, and has a thread resolve the name if it is due. Never waits."""
+        if _has_name(location) and time.monotonic() >= self._due.get(location, 0.0):
+            threading.Thread(target=self.of, args=(location,), name="penstock-names", daemon=True).start()
+        return self._found.get(location, ())
 
     def doubt(self, location: str) -> None:
         """Resolves a name again soon, because one of its addresses has failed."""
@@ -191,11 +193,16 @@ def _resolved(location: str) -> tuple[str, ...] | None:
     return tuple(sorted(ips)) if len(ips) > 1 else ()
 
 
-def resolve(locations: Iterable[str]) -> tuple[Address, ...]:
-    """Returns the servers of these locations, each one once."""
+def resolve(locations: Iterable[str], *, wait: bool = True) -> tuple[Address, ...]:
+    """Returns the servers of these locations, each one once.
+
+    Args:
+        locations: the locations.
+        wait: whether to wait for the resolver.
+    """
     found: dict[Address, None] = {}
     for location in locations:
-        ips = names.of(location)
+        ips = names.of(location) if wait else names.known(location)
         found.update(dict.fromkeys([Address(location, ip) for ip in ips] or [Address(location)]))
     return tuple(found)
 

@@ -105,11 +105,16 @@ class BoundQuery:
             Internal: the server does not follow the protocol.
         """
         return self.servers.ask(
-            lambda channel: self._planned_by(channel, accept), choice or Choice(self.servers, self.key)
+            lambda channel: self.planned_by(channel, accept), choice or Choice(self.servers, self.key)
         )
 
-    def _planned_by(self, channel: Channel, accept: Callable[[PlannedQuery], None]) -> PlannedQuery:
-        """Returns the plan of one server."""
+    def planned_by(self, channel: Channel, accept: Callable[[PlannedQuery], None]) -> PlannedQuery:
+        """Returns the plan of one server.
+
+        Args:
+            channel: the connection to the server.
+            accept: checks the plan.
+        """
         descriptor = flight.FlightDescriptor.for_command(query.text(self.form))
         counts = self.form.get("tail") == "drop" or self.form.get("count") == "exact"
         found = channel.call(

@@ -8,6 +8,7 @@ import logging
 import threading
 import time
 import weakref
+from collections.abc import Callable
 from typing import Any, Self
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ from penstock.bound import BoundQuery, PlannedQuery
 from penstock.channel import Channel
 from penstock.fields import Cursor
 from penstock.following import Notice
+from penstock.homeward import Homeward, Homing
 from penstock.messages import Messages, Way
 from penstock.plan import Endpoint, Plan
 from penstock.rests import rests
@@ -30,6 +32,10 @@ _log = logging.getLogger("penstock")
 
 # The end of a part of the report.
 _STOPPED = "the server was told to stop"
+_WENT_HOME = "the first server for the stream has returned"
+
+# A stream that will end within this many seconds stays where it is.
+_LAST = 10.0
 
 # Seconds that a stream that moves waits without a warning: the servers to which it moves may be restarting, too.
 _QUIET = 10.0
@@ -49,7 +55,7 @@ class Reading:
         rows: rows returned so far.
         batches: batches returned so far.
         resumed: the number of times the stream was resumed after a failure.
-        moved: the number of times the stream moved because its server was told to stop.
+        moved: the number of times the stream moved because its server was told to stop, or its first server has returned.
         way: how the last batch came; None before the first one.
         why: why the last batch did not come as a block; "" if it did, or if no blocks were requested.
         traces: the traces of its steps; None if the program traces nothing.
@@ -74,6 +80,11 @@ class Reading:
         self._replanned = False
         self._messages: Messages | None = None
         self._successor: Successor | None = None
+        self._homeward: Homeward | None = None
+        # With a limit, the number of rows before a cursor would be needed. The streams of a mix stay together.
+        stays = bound.limit is not None or not bound.servers.settings.moves or bound.servers.settings.group
+        self._homing = None if stays else Homing(bound.servers, self._choice.key or "")
+        self._began: float | None = None  # by the monotonic clock: when the first batch came
         self._backoff = Backoff(bound.servers.settings.reconnect)
         self._quiet_until = (
             0.0  # by the monotonic clock: until then, a stream that moves waits without a warning
@@ -182,7 +193,7 @@ class Reading:
     def close(self) -> None:
         """Closes the stream on both sides. Safe to call from any thread."""
         self._closed.set()
-        for held in (self._messages, self._successor):
+        for held in (self._messages, self._successor, self._homeward):
             if held is not None:
                 held.close()
 
@@ -195,7 +206,13 @@ class Reading:
         messages = self._messages
         assert messages is not None
         began = time.time_ns()
-        batch = messages.next()
+        batch = None if self._homeward is None else self._at_home(self._homeward)
+        at_home = batch is not None
+        if at_home:
+            messages = self._messages
+            assert messages is not None
+        else:
+            batch = messages.next()
         if messages.moved:
             self._move(messages)
             return self._next()
@@ -211,11 +228,13 @@ class Reading:
             self._backoff.reset()
         self._quiet_until, self._warned = 0.0, False
         if batch is None:
+            self._stay()
             self._check_complete()
             return None
-        if self._parts and messages.batches == 1:
+        if self._parts and (messages.batches == 1 or at_home):
             self._check_continuation(messages.cursor)
         self._cursor = messages.cursor
+        self._began = self._began or time.monotonic()
         self.way, self.why = messages.way, messages.why or self._why
         self.rows += batch.num_rows
         self.batches += 1
@@ -225,6 +244,8 @@ class Reading:
             self.traces.record(
                 "penstock.client.wait", json.loads(messages.cursor or b"{}"), began, time.time_ns()
             )
+        if self._homing is not None and self._homeward is None:
+            self._go_home(self._homing, messages)
         return batch
 
     def _open(self) -> bool:
@@ -236,7 +257,7 @@ class Reading:
         else:
             if self._bound.limit is not None and self.rows >= self._bound.limit:
                 return False
-            found = self._replan(self.cursor, self._choice)
+            found = self._replan(self.cursor, lambda bound: bound.plan(self._choice, self._check_same))
             left = self._rest_of(found, started=self._cursor is not None)
             if left is None:
                 return False
@@ -278,7 +299,7 @@ class Reading:
         def opening() -> Messages | None:
             choice = Choice(self._bound.servers, self._choice.key)
             choice.failed(messages.channel)
-            found = self._replan(cursor, choice)
+            found = self._replan(cursor, lambda bound: bound.plan(choice, self._check_same))
             left = self._rest_of(found, started=True)
             if left is None:
                 return None
@@ -290,18 +311,18 @@ class Reading:
         if self._closed.is_set() or messages is not self._messages:  # the reader did not wait
             self._successor.close()
 
-    def _replan(self, cursor: Cursor | None, choice: Choice) -> PlannedQuery:
+    def _replan(self, cursor: Cursor | None, plan: Callable[[BoundQuery], PlannedQuery]) -> PlannedQuery:
         """Plans the rest of the stream.
 
         Args:
             cursor: the position before the rest; None for its start.
-            choice: the servers to ask.
+            plan: plans a query, with `_check_same`.
         """
         bound = self._rest(cursor)
-        found = bound.plan(choice, self._check_same)
+        found = plan(bound)
         if not found.plan.schema.equals(self._plan.schema):
             # The dataset may have other columns now. The stream keeps its original columns.
-            found = bound.with_columns_of(self._plan.schema).plan(choice, self._check_same)
+            found = plan(bound.with_columns_of(self._plan.schema))
         if not found.plan.schema.equals(self._plan.schema):
             raise errors.Corrupt(
                 f"the stream of {self._bound.name} cannot resume: its schema has changed",
@@ -330,6 +351,60 @@ class Reading:
                 "that it names, has changed since the stream began",
                 remedy="read it from the start, or restore the expression and the list in the config file",
             )
+
+    def _go_home(self, homing: Homing, messages: Messages) -> None:
+        """Begins to open the rest at the first server for the stream, if it is time."""
+        home = homing.due(messages.channel.address)
+        if home is None or messages.ending or self._is_nearly_done():
+            return
+        cursor = self.cursor
+
+        def opening() -> Messages | None:
+            found = self._replan(cursor, lambda bound: bound.planned_by(home, self._check_same))
+            left = self._rest_of(found, started=True)
+            return None if left is None else self._messages_of(found.channel, left.ticket, found.plan)
+
+        homeward = self._homeward = Homeward(opening)
+        weakref.finalize(self, homeward.close).atexit = False
+        if self._closed.is_set():
+            homeward.close()
+
+    def _stay(self) -> None:
+        """Ends the way home, if the stream has begun it."""
+        homeward, self._homeward = self._homeward, None
+        if homeward is not None:
+            homeward.close()
+
+    def _is_nearly_done(self) -> bool:
+        """Reports whether the stream will probably end within seconds."""
+        rows = self._endpoint.rows
+        if rows is None or self._began is None:
+            return False
+        pace = self.rows / max(time.monotonic() - self._began, 1e-3)
+        return rows - self.rows < pace * _LAST
+
+    def _at_home(self, homeward: Homeward) -> pa.RecordBatch | Block | None:
+        """Returns the next batch from the first server, once it has it, and leaves the other one. Otherwise None."""
+        step = json.loads(self._cursor or b"{}").get("step", 0)
+        found = homeward.take(step + self._bound.step_stride)
+        assert self._homing is not None
+        if found is None:
+            if homeward.ended:
+                self._homeward = None
+                self._homing.failed()
+            return None
+        before = self._messages
+        assert before is not None
+        self._messages, batch = found
+        self._homeward = None
+        self._channel = self._messages.channel
+        self._bound.servers.use(self._channel)
+        self._homing.arrived()
+        self._keep_part(before, _WENT_HOME)
+        before.close()
+        self.moved += 1
+        _log.debug("the stream of %s is at its first server again, at row %d", self._bound.name, self.rows)
+        return batch
 
     def _rest(self, cursor: Cursor | None) -> BoundQuery:
         """Returns the query for the rows after a position of this stream."""
@@ -377,6 +452,7 @@ class Reading:
         others = self._choice.failed(messages.channel)
         if not (first or others):
             raise errors.Unavailable(f"{messages.channel.address} is shutting down")
+        self._stay()
         self._messages, self._ticket = None, None
         self._keep_part(messages, _STOPPED)
         self.moved += 1
@@ -402,6 +478,7 @@ class Reading:
         successor, self._successor = self._successor, None
         if successor is not None:
             successor.close()
+        self._stay()
         channel = self._channel if messages is None else messages.channel
         moves = messages is not None and messages.ending and isinstance(failure, errors.Unavailable)
         if messages is not None:

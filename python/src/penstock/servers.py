@@ -110,16 +110,35 @@ class Servers:
         """Returns the number of addresses."""
         return len(resolve(self.settings.locations))
 
+    def _ranked(self, key: Key, *, wait: bool) -> list[Channel]:
+        """Returns the connections in the order for a key, whether their addresses rest or not."""
+        found = ranked(key, resolve(self.settings.locations, wait=wait))
+        with process.lock:
+            channels = [self._channel(address) for address in found]
+            self._forget(set(found))
+        return channels
+
+    def before(self, key: Key, address: Address) -> Channel | None:
+        """Returns the first server for a key, if it comes before an address; None otherwise. Never waits.
+
+        Args:
+            key: what is asked for.
+            address: the server that is in use.
+        """
+        for channel in self._ranked(key, wait=False):
+            if channel.address == address:
+                return None
+            if not rests.left(channel.address):
+                return channel
+        return None
+
     def order(self, key: Key | None) -> list[Channel]:
         """Returns the connections in the order in which to try them.
 
         Args:
             key: what is asked for; None begins with the server in use.
         """
-        found = ranked(key or "", resolve(self.settings.locations))
-        with process.lock:
-            channels = [self._channel(address) for address in found]
-            self._forget(set(found))
+        channels = self._ranked(key or "", wait=True)
         if key is None and self._current in channels:
             channels.sort(key=lambda channel: channel is not self._current)
         return sorted(channels, key=lambda channel: rests.left(channel.address))

@@ -36,7 +36,8 @@ class Stats:
         seconds: from the request for the first batch to the arrival of the last one.
         waited: the part of `seconds` that the reader waited for a batch.
         resumed: the number of times the stream was resumed after a failure.
-        moved: the number of times the stream moved to another server because its own was told to stop.
+        moved: the number of times the stream moved to another server because its own was told to stop, or because the
+            first server for it has returned.
         way: how the last batch came: as tensors in the "ring" of a server on this host, as tensors of the "receiver" of
             this host, in "mapped" memory, or over the "network"; "" before the first batch.
         why: why tensors that were requested did not come from a ring or a receiver; "" if they did.
