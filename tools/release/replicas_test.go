@@ -8,10 +8,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/yaml"
 )
 
 // Servers with a disk cache are a StatefulSet with a volume each, and others a Deployment. The volume is larger than cache_disk.
@@ -99,5 +101,39 @@ func TestServersAreScaledByTheirMetrics(t *testing.T) {
 			require.Contains(t, string(pages), "| `"+name+"` |")
 		}
 		require.Equal(t, len(names), strings.Count(query, `{job="`+r.service.Name+`",namespace="ml"}`), query)
+	}
+}
+
+// The examples of training jobs are the same job, and read from the address that the chart prints.
+// make test-kubernetes checks their fields.
+func TestTrainingJobsReadFromTheChartsServers(t *testing.T) {
+	r, err := render(valuesOf(t, "tokens"))
+	require.NoError(t, err)
+	var set struct {
+		Spec struct {
+			ReplicatedJobs []struct{ Template batchv1.JobTemplateSpec }
+		}
+	}
+	text, err := os.ReadFile("../../deploy/kubernetes/jobset.yaml")
+	require.NoError(t, err)
+	require.NoError(t, yaml.Unmarshal(text, &set))
+	require.Len(t, set.Spec.ReplicatedJobs, 1)
+	job := set.Spec.ReplicatedJobs[0].Template.Spec
+	require.Equal(t, batchv1.IndexedCompletion, *job.CompletionMode)
+	var train struct {
+		Spec struct {
+			Trainer struct {
+				NumNodes int32
+				Env      []corev1.EnvVar
+			}
+		}
+	}
+	text, err = os.ReadFile("../../deploy/kubernetes/trainjob.yaml")
+	require.NoError(t, err)
+	require.NoError(t, yaml.Unmarshal(text, &train))
+	require.Equal(t, *job.Completions, train.Spec.Trainer.NumNodes)
+	for _, env := range [][]corev1.EnvVar{job.Template.Spec.Containers[0].Env, train.Spec.Trainer.Env} {
+		require.Len(t, env, 1)
+		require.Contains(t, r.notes, "connect to "+env[0].Value+", a name of all servers")
 	}
 }
