@@ -106,6 +106,8 @@ class Loop:
         while warm < self._arguments.warm or (steps is not None and steps.actors < least):
             self._take(run, warm, loop)
             warm += 1
+            if warm > self._arguments.warm:
+                time.sleep(0.05)  # actors may take long to start
         began = time.perf_counter()
         for step in range(self._arguments.steps):
             process = self._take(run, warm + step, loop)

@@ -106,8 +106,6 @@ def begun(steps: Any) -> Any:
     crew = steps._crew
     crew.resize(steps._count.wanted)
     ray.get(crew.starting)
-    for reference in crew.starting:
-        crew.started(reference)
     return iter(steps)
 
 

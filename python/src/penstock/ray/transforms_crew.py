@@ -60,11 +60,17 @@ class Crew:
         return self._ready[number]
 
     def resize(self, wanted: int) -> None:
-        """Starts actors until there are as many as wanted, or leaves out some of those that start.
+        """Takes in the actors that have become ready, and starts others until there are as many as wanted.
+
+        Raises what an actor's preparation raised.
 
         Raises:
-            Unavailable: no actor has become ready for too long.
+            Unavailable: no actor has become ready for too long, or several died before they were.
         """
+        if self._starting:
+            prepared, _ = ray.wait(self.starting, num_returns=len(self._starting), timeout=0)
+            for reference in prepared:
+                self._take_in(reference)
         while len(self._ready) + len(self._starting) < wanted:
             actor = self._create()
             self._starting[actor.prepare.remote()] = self._count, actor
@@ -87,12 +93,7 @@ class Crew:
                 "start_timeout= sets a longer time",
             )
 
-    def started(self, reference: Any) -> None:
-        """Takes an actor whose preparation has ended into the crew. Raises what the preparation raised.
-
-        Raises:
-            Unavailable: several actors died, one after the other, before they were ready.
-        """
+    def _take_in(self, reference: Any) -> None:
         number, actor = self._starting.pop(reference)
         try:
             ray.get(reference)

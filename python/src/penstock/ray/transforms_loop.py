@@ -152,13 +152,10 @@ class Loop(Iterator[tuple[R, Cursor]], Generic[R]):
     def _wait(self) -> None:
         """Waits until an actor has answered, died or started."""
         oldest = {requests[0][1]: actor for actor, requests in self._requests.items()}
-        starting = self._crew.starting
-        done, _ = ray.wait([*oldest, *starting], timeout=LOOK, fetch_local=False)
+        done, _ = ray.wait([*oldest, *self._crew.starting], timeout=LOOK, fetch_local=False)
         for reference in done:
             if reference in oldest:
                 self._receive(oldest[reference])
-            else:
-                self._crew.started(reference)
 
     def _receive(self, actor: int) -> None:
         """Takes an actor's answer to its oldest request."""
