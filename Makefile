@@ -42,7 +42,7 @@ FIXTURES := $(GO) test -tags invariants -vet=off ./internal/scenario/fixtures
 COMMITS := $(GO) test -tags invariants -vet=off -run 'CommitsThatRace' ./loader/catalog/icebergcat/commits
 # Every Python test but those of penstock.torch.
 PYTEST := .venv/test/bin/pytest -c python/pyproject.toml --rootdir .
-PYTHON_TESTS := --ignore python/tests/with_torch --ignore python/tests/with_browser --ignore python/tests/with_airflow --ignore python/tests/with_ray --ignore python/tests/with_engines --ignore python/tests/test_monitoring.py python/tests demo tools/tests tools/fixtures/tests tools/worlds/tests/test_pyiceberg*.py
+PYTHON_TESTS := --ignore python/tests/with_torch --ignore python/tests/with_browser --ignore python/tests/with_airflow --ignore python/tests/with_ray --ignore python/tests/with_engines --ignore python/tests/with_spark --ignore python/tests/test_monitoring.py python/tests demo tools/tests tools/fixtures/tests tools/worlds/tests/test_pyiceberg*.py
 FUZZTIME ?=
 
 GOLANGCI_VERSION := v2.15.0
@@ -362,6 +362,7 @@ test-spark: build spark-needs-java .venv/test/.stamp .venv/spark/.stamp .bin/spa
 	PENSTOCK_REST_JARS=$(CURDIR)/.bin/rest-jars $(GO) test -tags invariants -count=1 -run JavaREST ./loader/catalog/icebergcat
 	PENSTOCK_SPARK_TESTS=1 $(GO) test -tags invariants -count=1 -run Spark ./internal/expr/...
 	.venv/spark/bin/pytest -c python/pyproject.toml --rootdir . -W ignore::pytest.PytestUnraisableExceptionWarning tools/worlds/tests/test_spark*.py
+	.venv/spark/bin/python -m pytest -c python/pyproject.toml --rootdir . -W ignore::pytest.PytestUnraisableExceptionWarning --timeout 600 python/tests/with_spark
 
 # The README's tour, block by block as it stands there, which begins with the demo; the
 # first hour of a new user; the recipes, and pages of commands; and what these rest on.
@@ -438,7 +439,7 @@ long: test test-more wheels test-spark test-fixtures .venv/torch/.stamp .venv/be
 	PENSTOCK_LONG=1 $(FIXTURES) -timeout 90m
 	PENSTOCK_LONG=1 $(PYTEST) $(PYTHON_TESTS)
 	PENSTOCK_LONG=1 .venv/torch/bin/pytest -c python/pyproject.toml --rootdir . python/tests/with_torch
-	PENSTOCK_TEST_MAPPED=1 $(PYTEST) --ignore python/tests/with_torch --ignore python/tests/with_browser --ignore python/tests/with_airflow --ignore python/tests/with_ray --ignore python/tests/with_engines python/tests
+	PENSTOCK_TEST_MAPPED=1 $(PYTEST) --ignore python/tests/with_torch --ignore python/tests/with_browser --ignore python/tests/with_airflow --ignore python/tests/with_ray --ignore python/tests/with_engines --ignore python/tests/with_spark python/tests
 	PENSTOCK_TEST_MAPPED=1 .venv/torch/bin/pytest -c python/pyproject.toml --rootdir . python/tests/with_torch
 	cd benchmarks && ../.venv/bench/bin/python -m unittest
 	cd benchmarks && PYTHONPATH=$(CURDIR)/python/src ../.venv/torch/bin/python -m unittest tests.torch_gpu

@@ -28,7 +28,7 @@ from server import BINARY, Server
 import penstock
 import penstock.ray
 from penstock import errors
-from penstock.ray.access import Access
+from penstock.access import Access
 from penstock.ray.held import hold_once
 from penstock.ray.source import PenstockDatasource
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from penstock import errors
+from penstock.access import Access
 from penstock.bound import BoundQuery
-from penstock.ray.access import Access
 from penstock.reading import Reading
 from penstock.servers import Servers
 from penstock.stream import Stream

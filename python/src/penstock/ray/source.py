@@ -13,12 +13,12 @@ from ray.data.block import BlockMetadata
 from ray.data.expressions import Expr
 
 from penstock import errors, manifests, mistakes, query
+from penstock.access import Access, Files
 from penstock.bound import BoundQuery, PlannedQuery
 from penstock.client import Client
 from penstock.fields import RunQuery
 from penstock.plan import Endpoint
 from penstock.query import Dataset
-from penstock.ray.access import Access, Files
 from penstock.ray.held import Held
 from penstock.ray.predicates import filter_of
 from penstock.ray.tasks import ReadSplits

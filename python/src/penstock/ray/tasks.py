@@ -8,9 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from penstock.access import Access
 from penstock.bound import BoundQuery
 from penstock.plan import Endpoint, Plan
-from penstock.ray.access import Access
 from penstock.servers import Servers
 from penstock.splits import Split
 

@@ -13,13 +13,13 @@ import pyarrow as pa
 import ray
 
 from penstock import arguments, errors, mistakes, query
+from penstock.access import Access, Files
 from penstock.actorcount import ActorCount
 from penstock.client import Client
 from penstock.fields import RunQuery
 from penstock.plan import Plan
 from penstock.position import Position
 from penstock.query import Dataset
-from penstock.ray.access import Access, Files
 from penstock.ray.transforms_actor import Transformer
 from penstock.ray.transforms_crew import Crew
 from penstock.ray.transforms_loop import Loop

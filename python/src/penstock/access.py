@@ -1,4 +1,4 @@
-"""How the processes of a Ray cluster reach the servers: each reads credentials from files of its own node."""
+"""How the processes of a cluster, such as one of Ray or Spark, reach the servers: each reads credentials from files of its own node."""
 
 from __future__ import annotations
 
