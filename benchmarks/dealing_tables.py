@@ -13,11 +13,10 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import tables
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.transforms import BucketTransform, IdentityTransform
-
-import tables
 
 DAYS = 20
 

@@ -1,14 +1,15 @@
 """How does the speed of a job grow with the number of replicas, if the network is the limit?
 
 Each replica has a network namespace and a link of 100 Mbit/s to the namespace of the trainers (`links.py`). Eight streams, each
-a process with its own shard of one shuffled epoch of T, know the addresses of all replicas, in the same order. For each number
-of replicas, new servers and new streams read the epoch, or several with `--epochs`. The checks:
+a process with its own shard of shuffled epochs of T, know the addresses of all replicas. For each number of replicas, new servers
+and new streams read two epochs. The checks:
 
 - every stream has the same rows in the same order with each number of replicas;
 - N replicas give at least 0.9 x N times the rows/s of one;
 - the CPU time for a row, of servers and of clients, is at most 1.1 times that with one.
 
-`--spread` gives each stream the addresses in another order, which is what a team can do by hand. It needs root.
+The package of a release whose clients begin at the first address is given by `--package`; `--spread` gives each of its streams the
+addresses in another order. It needs root.
 
     PYTHONPATH=python/src python benchmarks/replicas.py [--replicas 1,2,4,8] [--rows N] [--mbit N] [--spread] [--json FILE]
 """
@@ -184,7 +185,7 @@ def main() -> int:
     parser.add_argument("--replicas", default="1,2,4,8", help="how many, one number for each turn")
     parser.add_argument("--rows", type=int, default=1_600_000)
     parser.add_argument(
-        "--epochs", type=int, default=1, help="epochs that each stream reads, one after the other"
+        "--epochs", type=int, default=2, help="how many each stream reads, one after the other"
     )
     parser.add_argument("--mbit", type=int, default=100, help="Mbit/s of each link")
     parser.add_argument("--spread", action="store_true", help="each stream has another first address")

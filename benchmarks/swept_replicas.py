@@ -7,7 +7,8 @@ know all addresses, and all fill the caches (`cache: fill`), since a sweep reads
 - equal shards of all jobs have the same rows in the same order;
 - eight jobs need at most 1.1 times the requests of the one job. The bytes are noted.
 
-`--spread` gives each job the addresses in another order, which is what a team can do by hand.
+The package of a release whose clients begin at the first address is given by `--package`; `--spread` gives each of its jobs the
+addresses in another order.
 
     PYTHONPATH=python/src python benchmarks/swept_replicas.py [--jobs N] [--replicas N] [--rows N] [--spread]
 """
@@ -32,36 +33,44 @@ from running import ROOT, RunError
 _SHARDS = 4  # of each job
 _MEMORY = 512 << 20
 _MOST = 1.1
+_TRIES = 5
 _READ_LIMIT = 900
 
-# A job's program, with the addresses of all servers: it prints a digest of each shard's rows.
+# A job's program, with the addresses of all servers: it prints how
+# often its streams went to another server, and a digest of each shard's rows.
 _PROGRAM = f"""
 import sys, threading, zlib
 import penstock
 print("ready", flush=True)
 sys.stdin.readline()
-digests = [0] * {_SHARDS}
+digests, went = [0] * {_SHARDS}, [0] * {_SHARDS}
 def read(client, shard):
-    for batch in client.read("t", order="shuffled", seed=7, shard=(shard, {_SHARDS}), batch_rows=4096, cache="fill"):
+    stream = client.read("t", order="shuffled", seed=7, shard=(shard, {_SHARDS}), batch_rows=4096, cache="fill")
+    for batch in stream:
         digests[shard] = zlib.crc32(batch["item_id"].to_numpy().tobytes(), digests[shard])
+    went[shard] = stream.stats.moved + stream.stats.resumed
 with penstock.connect(sys.argv[1]) as client:
     threads = [threading.Thread(target=read, args=(client, shard)) for shard in range({_SHARDS})]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-print(*digests, flush=True)
+print(sum(went), *digests, flush=True)
 """
 
 
 @dataclasses.dataclass(frozen=True)
 class Turn:
-    """What jobs at once cost: requests of each replica, bytes of all, and the different digests of each shard."""
+    """What jobs at once cost: requests of each replica, bytes of all, and the different digests of each shard.
+
+    `went` is how often a stream went to another replica, as it does if a busy machine keeps its own silent.
+    """
 
     jobs: int
     requests: list[int]
     read: int
     digests: list[set[str]]
+    went: int
 
 
 def _turn(given: argparse.Namespace, jobs: int, config: Path, folder: Path) -> Turn:
@@ -88,14 +97,24 @@ def _turn(given: argparse.Namespace, jobs: int, config: Path, folder: Path) -> T
             process.stdin.write("\n")
             process.stdin.flush()
         found = [process.communicate(timeout=_READ_LIMIT)[0].split() for process in processes]
-        if any(process.returncode for process in processes) or any(len(one) != _SHARDS for one in found):
+        if any(process.returncode for process in processes) or any(len(one) != 1 + _SHARDS for one in found):
             raise RunError("a job failed")
         return Turn(
             jobs,
             [replica.total("penstock_s3_requests_total") for replica in replicas],
             sum(replica.total("penstock_s3_read_bytes_total") for replica in replicas),
-            [set(shard) for shard in zip(*found, strict=True)],
+            [set(shard) for shard in zip(*(one[1:] for one in found), strict=True)],
+            sum(int(one[0]) for one in found),
         )
+
+
+def _undisturbed(given: argparse.Namespace, jobs: int, config: Path, folder: Path) -> Turn:
+    """Repeats a turn until no stream goes to another replica: it would read there what others read elsewhere."""
+    for number in range(_TRIES):
+        turn = _turn(given, jobs, config, folder / f"{jobs}-{number}")
+        if not turn.went:
+            return turn
+    raise RunError(f"in each of {_TRIES} turns, a stream went to another replica")
 
 
 def _job(given: argparse.Namespace, servers: str) -> subprocess.Popen[str]:
@@ -149,7 +168,7 @@ def main() -> int:
         s3_tables.ensure(home, sizes, endpoint)
         config = folder / "penstock.yaml"
         config.write_text(s3_tables.config(home, endpoint))
-        turns = [_turn(given, jobs, config, folder / str(jobs)) for jobs in (1, given.jobs)]
+        turns = [_undisturbed(given, jobs, config, folder) for jobs in (1, given.jobs)]
     return _report(*turns)
 
 
