@@ -1,6 +1,6 @@
-"""Reads a dataset on a Ray of three nodes, one of which is lost in the middle: lost_node.py ADDRESS MARKER.
+"""Reads a dataset on a Ray of three nodes, one of which is lost in the middle: lost_node.py ADDRESS FOLDER.
 
-It prints the rows as a line of JSON. The node's raylet is killed, so that Ray loses the node's workers and its blocks.
+It writes the rows into the file `rows` as JSON. The node's raylet is killed, so that Ray loses the node's workers and its blocks.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class LoseNodeOnce:
         return batch
 
 
-def main(address: str, marker: Path) -> None:
+def main(address: str, folder: Path) -> None:
     """Reads all rows."""
     local_ray.prepare()
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -59,9 +59,9 @@ def main(address: str, marker: Path) -> None:
         context.target_max_block_size = 4000
         context.execution_options.preserve_order = True
         found = penstock.ray.read(address, "d", columns=["row"], batch_rows=40)
-        lost = found.map_batches(LoseNodeOnce(marker), batch_format="pyarrow")
+        lost = found.map_batches(LoseNodeOnce(folder / "lost"), batch_format="pyarrow")
         rows = pa.concat_tables(ray.get(lost.to_arrow_refs()))
-        print(json.dumps(rows.column("row").to_pylist()), flush=True)
+        (folder / "rows").write_text(json.dumps(rows.column("row").to_pylist()))
     finally:
         ray.shutdown()
         cluster.shutdown()
