@@ -11,6 +11,7 @@ except ModuleNotFoundError as missing:
     raise ModuleNotFoundError("penstock.ray needs Ray: pip install 'penstock[ray]'", name="ray") from missing
 
 from penstock.ray.source import read
+from penstock.ray.train import report, resumed
 from penstock.ray.transforms import Transformed, transformed
 
-__all__ = ["Transformed", "read", "transformed"]
+__all__ = ["Transformed", "read", "report", "resumed", "transformed"]
