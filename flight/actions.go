@@ -322,7 +322,7 @@ func (s *service) manifest(ctx context.Context, c *call.Call, body []byte) ([]by
 	p.Query.Pin, p.Query.Job = p.Rows.Pin, "" // a replay is another job
 	m := manifest{
 		Version: s.options.Version, Query: p.Query.Canonical(), Dataset: p.access.DatasetText(p.Relation.Dataset), Pin: p.Rows.Pin, Plan: p.ID,
-		Columns: []column{}, Algorithm: plan.Algorithm,
+		Columns: []column{}, Algorithm: p.Algorithm,
 	}
 	for _, f := range schema.Fields() {
 		m.Columns = append(m.Columns, column{Name: f.Name, Type: f.Type.String(), Nullable: f.Nullable})

@@ -254,7 +254,7 @@ func TestActions(t *testing.T) {
 	require.Equal(t, p.Rows.Pin, again.Pin)
 	require.JSONEq(t, string(w.datasets[0].Canonical()), string(m.Dataset))
 	m.Query, m.Dataset = nil, nil
-	require.Equal(t, manifest{Version: "1.2.3", Pin: p.Rows.Pin, Plan: p.ID, Algorithm: plan.Algorithm, Columns: []column{
+	require.Equal(t, manifest{Version: "1.2.3", Pin: p.Rows.Pin, Plan: p.ID, Algorithm: p.Algorithm, Columns: []column{
 		{"item", "int64", false}, {"pins", "list<element: int64, nullable>", true},
 	}}, m)
 

@@ -168,7 +168,7 @@ func TestTicketsOfOtherAlgorithms(t *testing.T) {
 		_, code, d := s.getFailure(t, &arrowflight.Ticket{Ticket: sealed})
 		require.Equal(t, codes.FailedPrecondition, code)
 		require.Equal(t, "expired", d.Kind)
-		require.Contains(t, d.Message, fmt.Sprintf("algorithm %d, this one plans by %d", algorithm, plan.Algorithm))
+		require.Contains(t, d.Message, fmt.Sprintf("algorithm %d, this one plans by at most %d", algorithm, plan.Algorithm))
 		require.Equal(t, ticket.PlanAgain, d.Remedy)
 	}
 }

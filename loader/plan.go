@@ -1,6 +1,7 @@
 package loader
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -62,6 +63,8 @@ type PlanRequest struct {
 	// their plans have different ids. If they may only read different columns, their plans have the
 	// same id, but are cached separately.
 	Rights policy.Rights
+	// Algorithm is the version of the plan's rules, as in a ticket; 0: plan.AlgorithmOf.
+	Algorithm int
 	// BeforeBuild is called before a plan is built because it is not in the cache, which is slow.
 	// If BeforeBuild fails, planning fails with its error. It may be nil.
 	BeforeBuild func() error
@@ -132,7 +135,8 @@ func (l *Loader) plan(ctx context.Context, d dataset.Dataset, request PlanReques
 	if err := left(ctx); err != nil {
 		return Planned{}, err
 	}
-	p, err := l.options.Plans.get(ctx, planKey(relation, q, of), func(ctx context.Context) (*plan.Plan, error) {
+	algorithm := cmp.Or(request.Algorithm, plan.AlgorithmOf(q))
+	p, err := l.options.Plans.get(ctx, planKey(relation, q, algorithm, of), func(ctx context.Context) (*plan.Plan, error) {
 		if request.BeforeBuild != nil {
 			if err := request.BeforeBuild(); err != nil {
 				return nil, err
@@ -142,6 +146,7 @@ func (l *Loader) plan(ctx context.Context, d dataset.Dataset, request PlanReques
 		if err != nil {
 			return nil, err
 		}
+		bound.Algorithm = algorithm
 		files, err := l.files(ctx, bound, outputs, of)
 		if err != nil {
 			return nil, err

@@ -92,9 +92,11 @@ func sizesBytes(s *plan.ColumnSizes) int64 {
 // planInputs holds everything that a plan depends on. It includes the columns, since a plan may be
 // refused because one of its columns cannot be read.
 type planInputs struct {
-	name    string // of the dataset, which explain prints
-	rows    string // digest of the query's rows, with the digest of the dataset and the pins of all tables
-	columns dataset.Selection
+	name string // of the dataset, which explain prints
+	rows string // digest of the query's rows, with the digest of the dataset and the pins of all tables
+	// algorithm is the version of the plan's rules.
+	algorithm int
+	columns   dataset.Selection
 	// withheld has the columns that the client may not read. It matters because a query without
 	// column names reads all columns that the client may read.
 	withheld []string
@@ -103,11 +105,11 @@ type planInputs struct {
 }
 
 // planKey returns the cache key of a query whose defaults are set.
-func planKey(r *resolve.Relation, q dataset.Query, of listedEntries) string {
+func planKey(r *resolve.Relation, q dataset.Query, algorithm int, of listedEntries) string {
 	rows := q.Rows
 	rows.Dataset, rows.Inline, rows.Pin = r.Dataset.Digest(), nil, r.Pin()
 	rows.With = nil
-	return digest.Of(planInputs{name: r.Dataset.Name, rows: rows.Digest(), columns: q.Selection(), withheld: r.Withheld(), entries: of, promoted: r.PromotedEntries()})
+	return digest.Of(planInputs{name: r.Dataset.Name, rows: rows.Digest(), algorithm: algorithm, columns: q.Selection(), withheld: r.Withheld(), entries: of, promoted: r.PromotedEntries()})
 }
 
 // Estimated sizes of the parts of a plan in bytes, including everything that the parts refer to.

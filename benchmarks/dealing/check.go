@@ -77,7 +77,7 @@ func (c *checked) run(ctx context.Context, replicas int) (err error) {
 
 // epoch reads an epoch by the servers and by the simulated replicas, and prints what each read.
 func (c *checked) epoch(ctx context.Context, epoch int64) error {
-	p, err := c.lake.plan(ctx, dataset.Rows{Order: dataset.Shuffled, Seed: seed, Epoch: epoch, Lanes: lanesChecked})
+	p, err := c.lake.plan(ctx, dataset.Rows{Order: dataset.Shuffled, Seed: seed, Epoch: epoch, Lanes: lanesChecked}, 0)
 	if err != nil {
 		return err
 	}

@@ -17,32 +17,31 @@ type way struct {
 	deal        func(ctx context.Context, l *lake, rows dataset.Rows) (*plan.Plan, error)
 }
 
+// dealtEachEpoch is the number of the planner's algorithm that deals splits in the order of each epoch.
+const dealtEachEpoch = 1
+
 // ways returns the ways to compare. All of them use the splits, and their order in an epoch, of the planner.
 func ways() []way {
-	each := func(ctx context.Context, l *lake, rows dataset.Rows) (*plan.Plan, error) { return l.plan(ctx, rows) }
+	each := func(ctx context.Context, l *lake, rows dataset.Rows) (*plan.Plan, error) {
+		return l.plan(ctx, rows, dealtEachEpoch)
+	}
 	return []way{
 		{name: "each epoch", deal: each},
 		{name: "each epoch, file cache", deal: each, filesCached: true},
-		{name: "once, stored order", deal: func(ctx context.Context, l *lake, rows dataset.Rows) (*plan.Plan, error) {
-			return dealtOnce(ctx, l, rows, dataset.Rows{Lanes: rows.Lanes, Order: dataset.Stored})
-		}},
-		{name: "once, by bucket", deal: func(ctx context.Context, l *lake, rows dataset.Rows) (*plan.Plan, error) {
-			first := rows
-			first.Seed, first.Epoch = 0, 0
-			return dealtOnce(ctx, l, rows, first)
-		}},
+		{name: "once, stored order", deal: dealtAsStored},
+		{name: "once, by bucket", deal: func(ctx context.Context, l *lake, rows dataset.Rows) (*plan.Plan, error) { return l.plan(ctx, rows, 0) }},
 		{name: "residue classes", deal: dealtByClass},
 	}
 }
 
-// dealtOnce returns the plan of an epoch with the lanes of another plan. Each lane has its own shuffled order in an epoch. The ranges
-// of cut splits are last, so that they extend a run.
-func dealtOnce(ctx context.Context, l *lake, rows, as dataset.Rows) (*plan.Plan, error) {
-	p, err := l.plan(ctx, rows)
+// dealtAsStored returns the plan of an epoch with the lanes of the stored order. Each lane has its own shuffled order in an epoch. The
+// ranges of cut splits are last, so that they extend a run.
+func dealtAsStored(ctx context.Context, l *lake, rows dataset.Rows) (*plan.Plan, error) {
+	p, err := l.plan(ctx, rows, dealtEachEpoch)
 	if err != nil {
 		return nil, err
 	}
-	other, err := l.plan(ctx, as)
+	other, err := l.plan(ctx, dataset.Rows{Lanes: rows.Lanes, Order: dataset.Stored}, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +51,7 @@ func dealtOnce(ctx context.Context, l *lake, rows, as dataset.Rows) (*plan.Plan,
 	for i, lane := range other.Lanes {
 		own := rows
 		own.Seed = int64(hashed(fmt.Sprint("lane", i, rows.Seed)) >> 1)
-		ordered, err := l.plan(ctx, own)
+		ordered, err := l.plan(ctx, own, dealtEachEpoch)
 		if err != nil {
 			return nil, err
 		}
@@ -90,7 +89,7 @@ func wholeFirst(p *plan.Plan, r plan.Range) int {
 // greatest common divisor of the numbers of lanes and buckets, as long as one of these lanes is below its quota. The rest goes to
 // the lanes with the fewest rows.
 func dealtByClass(ctx context.Context, l *lake, rows dataset.Rows) (*plan.Plan, error) {
-	p, err := l.plan(ctx, rows)
+	p, err := l.plan(ctx, rows, dealtEachEpoch)
 	if err != nil {
 		return nil, err
 	}

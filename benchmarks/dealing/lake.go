@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -19,7 +20,8 @@ import (
 // lake is a dataset with one staging table. Its plans are made by the server's planner.
 type lake struct {
 	name string
-	plan func(ctx context.Context, rows dataset.Rows) (*plan.Plan, error)
+	// plan makes a plan by an algorithm, 0 for that of new runs.
+	plan func(ctx context.Context, rows dataset.Rows, algorithm int) (*plan.Plan, error)
 	// trainingBytes and stagingBytes are the stored bytes of the columns that a stream reads, by the location of the file.
 	trainingBytes, stagingBytes map[string]int64
 }
@@ -44,8 +46,8 @@ func opened(ctx context.Context, folder, table string) (*lake, error) {
 		rows.Inline = &d
 		return dataset.Query{Rows: rows, Reading: dataset.Reading{BatchRows: max(1, rows.Lanes)}}.Defaults()
 	}
-	l := &lake{name: table, plan: func(ctx context.Context, rows dataset.Rows) (*plan.Plan, error) {
-		p, err := planner.Plan(ctx, query(rows))
+	l := &lake{name: table, plan: func(ctx context.Context, rows dataset.Rows, algorithm int) (*plan.Plan, error) {
+		p, err := planner.PlanFor(ctx, loader.PlanRequest{Query: query(rows), Algorithm: algorithm})
 		return p.Plan, err
 	}}
 	p, err := planner.Plan(ctx, query(dataset.Rows{Lanes: 1}))
@@ -108,11 +110,12 @@ func (l layout) drawn() (*lake, error) {
 	if err != nil {
 		return nil, err
 	}
-	made.plan = func(_ context.Context, rows dataset.Rows) (*plan.Plan, error) {
+	made.plan = func(_ context.Context, rows dataset.Rows, algorithm int) (*plan.Plan, error) {
 		b, err := plan.Bind(r, dataset.Query{Rows: rows}.Defaults().Rows)
 		if err != nil {
 			return nil, err
 		}
+		b.Algorithm = cmp.Or(algorithm, b.Algorithm)
 		return plan.Build(b, files)
 	}
 	return made, nil

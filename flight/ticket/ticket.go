@@ -63,7 +63,7 @@ type Content struct {
 // New returns the content of a ticket for a query and its plan.
 func New(q dataset.Query, p *plan.Plan) Content {
 	q.Pin = p.Rows.Pin
-	return Content{Digest: p.Digest, Plan: p.ID, Files: p.FilesID, Algorithm: plan.Algorithm, Query: q.Canonical()}
+	return Content{Digest: p.Digest, Plan: p.ID, Files: p.FilesID, Algorithm: p.Algorithm, Query: q.Canonical()}
 }
 
 // Seal returns the signed ticket for a content. The same content, keys and expiry give the same

@@ -121,7 +121,7 @@ func (p *Plan) CheckCursor(number int, c dataset.Cursor) error {
 	}
 	e := fault.InvalidField(fmt.Sprintf("cursor[%d]", number), "the cursor belongs to another plan; what differs: %s", strings.Join(differs, ", "))
 	e.Differs = differs
-	if c.Algorithm != Algorithm {
+	if c.Algorithm != p.Algorithm {
 		return e.WithRemedy("resume on a server that plans by algorithm %d, or start without the cursor", c.Algorithm)
 	}
 	return e.WithRemedy("resume with the query that the cursor came from, or start without it")

@@ -50,7 +50,7 @@ func (p *Plan) setIDs() {
 }
 
 func identityOf(p *Plan) identity {
-	out := identity{Algorithm: Algorithm, Rows: p.decidingRows().Digest(), Lanes: make([][]rangeIdentity, len(p.Lanes))}
+	out := identity{Algorithm: p.Algorithm, Rows: p.decidingRows().Digest(), Lanes: make([][]rangeIdentity, len(p.Lanes))}
 	for i, l := range p.Lanes {
 		for _, r := range l.Ranges {
 			out.Lanes[i] = append(out.Lanes[i], rangeIdentity{Split: p.Splits[r.Split].ID, From: r.From, To: r.To})

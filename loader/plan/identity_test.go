@@ -113,7 +113,7 @@ func fullPlan() *Plan {
 		Staging: []resolve.Staging{staging("s", rule.Left), staging("i", rule.Inner)},
 	}
 	p := &Plan{
-		Bound:  Bound{Relation: relation, Rows: dataset.Rows{Dataset: "d1", Order: dataset.Shuffled, Seed: 3, Pin: relation.Pin()}},
+		Bound:  Bound{Algorithm: 2, Relation: relation, Rows: dataset.Rows{Dataset: "d1", Order: dataset.Shuffled, Seed: 3, Pin: relation.Pin()}},
 		Digest: "d1d2", ID: "p",
 		Staging: []Staging{{Groups: []FileGroup{{Files: []catalog.File{{Location: "file:///a"}}}}}, {Groups: []FileGroup{{Files: []catalog.File{{Location: "file:///c"}}}}}},
 		Splits:  []Split{{ID: "s", Files: []FileRange{{File: late, To: 5}, {File: early, To: 5}}, Rows: 10, Groups: []int{0, 0}}},

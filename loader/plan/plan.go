@@ -7,11 +7,39 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// Algorithm is the version of the rules by which splits are cut, ordered and assigned to lanes. It
-// must be incremented if a change of the rules would change the rows or the order of plans of a
-// released version. Cursors and tickets with another version are refused. A release that increments
-// it must also serve the version before (docs/upgrade.md).
-const Algorithm = 1
+// The algorithms: versions of the rules by which splits are cut, ordered and assigned to lanes. A
+// number is never used again for other rules. Plans that two algorithms would make equally have the
+// lower number (newestFor).
+const (
+	dealtEachEpoch = 1 // splits are dealt to lanes in the order of the epoch
+	dealtOnce      = 2 // splits of a shuffled order are dealt equally in each epoch, and each lane has its own order
+)
+
+// Algorithm is the newest algorithm. It must be incremented if a change of the rules would change
+// the rows or the order of plans of a released version. Cursors and tickets of unknown algorithms
+// are refused. A release that increments it must also serve the version before (docs/upgrade.md).
+const Algorithm = dealtOnce
+
+// Serves reports whether this version makes plans by an algorithm.
+func Serves(algorithm int) bool { return algorithm >= dealtEachEpoch && algorithm <= Algorithm }
+
+// AlgorithmOf returns the algorithm of a query whose defaults are set: that of its cursors, if this
+// version makes such plans of the query by it, and otherwise the algorithm of new runs.
+func AlgorithmOf(q dataset.Query) int {
+	newest := newestFor(q.Rows)
+	if len(q.Cursor) > 0 && Serves(q.Cursor[0].Algorithm) {
+		return min(q.Cursor[0].Algorithm, newest)
+	}
+	return newest
+}
+
+// newestFor returns the algorithm of new runs.
+func newestFor(rows dataset.Rows) int {
+	if rows.Order.IsShuffled() && rows.Lanes > 1 {
+		return dealtOnce
+	}
+	return dealtEachEpoch
+}
 
 // splitRows is the target number of rows of a split.
 const splitRows = 1 << 20

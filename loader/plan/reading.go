@@ -21,6 +21,6 @@ func (b *Bound) Schema(columns dataset.Selection, wire dataset.Wire) (*arrow.Sch
 // sets shard, step, rows and positions.
 func (p *Plan) Cursor() dataset.Cursor {
 	return dataset.Cursor{
-		Version: dataset.CursorVersion, Plan: p.ID, Algorithm: Algorithm, Rows: p.Rows,
+		Version: dataset.CursorVersion, Plan: p.ID, Algorithm: p.Algorithm, Rows: p.Rows,
 	}
 }

@@ -319,7 +319,7 @@ func TestCursorsOfTwoRuns(t *testing.T) {
 		want   []string
 	}{
 		{func(c *dataset.Cursor) { *c = theirs[1] }, []string{
-			"filter (item >= 1, not none)", "order (shuffled, not stored)", "shuffle (requests, not splits)", "shuffle_window (131072, not none)", "shuffle_parts (8, not none)", "seed (7, not 0)",
+			"algorithm (2, not 1)", "filter (item >= 1, not none)", "order (shuffled, not stored)", "shuffle (requests, not splits)", "shuffle_window (131072, not none)", "shuffle_parts (8, not none)", "seed (7, not 0)",
 		}},
 		{func(c *dataset.Cursor) { c.Pin.Training.Snapshot += 3 }, []string{
 			fmt.Sprintf("pin.training snapshot (%d, not %d)", ours[0].Pin.Training.Snapshot+3, ours[0].Pin.Training.Snapshot),
@@ -417,4 +417,43 @@ func TestOneCursorIsEnough(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, rest, 1)
 	require.Equal(t, shards[0].Batches[1:], rest[0].Batches)
+}
+
+// TestCursorsOfTheAlgorithmBeforeGoOn: a cursor of algorithm 1 reads the rest of the lanes that algorithm 1 deals, in their order, and
+// so does each cursor of that stream. New runs have other lanes.
+//
+// spec: order-32, cursor-11
+func TestCursorsOfTheAlgorithmBeforeGoOn(t *testing.T) {
+	t.Parallel()
+	c := loadertest.World(t)
+	q := dataset.Query{
+		Rows:    dataset.Rows{Dataset: "d", Lanes: 4, Order: dataset.Shuffled, Shuffle: dataset.ShuffleRows, Seed: 1, Epoch: 3},
+		Reading: dataset.Reading{BatchRows: 8, Shard: dataset.Shard{Of: 1}},
+	}
+	fresh, err := scenario.Read(t.Context(), c.Loader(), q)
+	require.NoError(t, err)
+	require.Equal(t, plan.Algorithm, fresh[0].Cursors[0].Algorithm)
+	before, err := c.Loader().PlanFor(t.Context(), loader.PlanRequest{Query: q, Algorithm: 1})
+	require.NoError(t, err)
+	start := before.Cursor()
+	start.Shard = q.Shard
+	for lane := range q.Lanes {
+		start.At = append(start.At, dataset.Position{Lane: lane})
+	}
+	q.Cursor = dataset.Cursors{start}
+	whole, err := scenario.Read(t.Context(), c.Loader(), q)
+	require.NoError(t, err)
+	require.NotEqual(t, fresh[0].Batches, whole[0].Batches)
+	require.Len(t, whole[0].Batches, len(fresh[0].Batches))
+	for i, cursor := range whole[0].Cursors {
+		require.Equal(t, 1, cursor.Algorithm)
+		require.Equal(t, before.ID, cursor.Plan)
+		q.Cursor = dataset.Cursors{cursor}
+		rest, err := scenario.Read(t.Context(), c.Loader(), q)
+		require.NoError(t, err)
+		require.Equal(t, len(whole[0].Batches)-i-1, len(rest[0].Batches))
+		for j, batch := range rest[0].Batches {
+			require.Equal(t, whole[0].Batches[i+1+j], batch)
+		}
+	}
 }

@@ -29,7 +29,7 @@ func Golden() ticket.Content {
 		Rows:    dataset.Rows{Dataset: "homefeed", Filter: datasettest.Filter("day >= DATE '2026-10-01'"), Order: dataset.Shuffled, Seed: 17, Epoch: 2, Lanes: 8},
 		Reading: dataset.Reading{Columns: []dataset.Column{{Column: "item"}, {Column: "country"}}, Shard: dataset.Shard{Index: 1, Of: 4}, BatchRows: 4096},
 	}, &plan.Plan{
-		Bound: plan.Bound{Rows: dataset.Rows{Pin: pin}}, Digest: "d1d2d3d4",
+		Bound: plan.Bound{Algorithm: 1, Rows: dataset.Rows{Pin: pin}}, Digest: "d1d2d3d4",
 		ID: "0123456789abcdef0123456789abcdef", FilesID: "fedcba9876543210fedcba9876543210",
 	})
 }

@@ -20,7 +20,7 @@ func writePlan(b *strings.Builder, p *plan.Plan, sizes *plan.ColumnSizes, needs 
 	if name == "" {
 		name = "(inline)"
 	}
-	fmt.Fprintf(b, "plan %s (algorithm %d)\n", p.ID, plan.Algorithm)
+	fmt.Fprintf(b, "plan %s (algorithm %d)\n", p.ID, p.Algorithm)
 	fmt.Fprintf(b, "dataset %s, digest %s\n", name, p.Digest)
 	fmt.Fprintf(b, "rows %s\n", rowsText(p))
 	fmt.Fprintf(b, "order %s\n\n", orderText(p))
