@@ -153,6 +153,7 @@ def main() -> int:
     )
     flags.add_argument("--steps", type=int, default=300)
     flags.add_argument("--rounds", type=int, default=3)
+    flags.add_argument("--steady", action="store_true", help="no actor is killed, and their number is fixed")
     arguments = flags.parse_args()
     with serving(arguments.config) as address, local_ray():
         loop = Loop(address, arguments)
@@ -164,6 +165,8 @@ def main() -> int:
             "one to eight": lambda run: loop.actors(run, 1, 8),
             "floor: a fourth of the time, in the loop": loop.floor,
         }
+        if arguments.steady:
+            del contenders["four, one killed every 100 steps"], contenders["one to eight"]
         runs = {name: Run() for name in contenders}
         for turn in range(arguments.rounds):
             for name, contender in contenders.items():
