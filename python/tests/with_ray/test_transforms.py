@@ -325,6 +325,19 @@ def test_ranks_of_a_launcher_are_not_guessed(monkeypatch: pytest.MonkeyPatch) ->
         penstock.ray.transformed("localhost:1", "d", same)
 
 
+def test_a_loop_that_outlives_ray_does_not_start_another(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with served.transformed(same, actors=(1, 1)) as steps:
+        next(iter(steps))
+        killed: list[Any] = []
+        with monkeypatch.context() as patched:
+            patched.setattr(ray, "is_initialized", lambda: False)
+            patched.setattr(ray, "kill", killed.append)
+            steps._crew.stop(steps._crew.ready[0])
+        assert not killed
+
+
 def test_a_closed_loop_says_so(served: Served) -> None:
     with served.transformed(same, actors=(1, 1)) as steps:
         first = iter(steps)

@@ -122,5 +122,7 @@ class Crew:
 
 
 def _kill(actor: Any) -> None:
-    with contextlib.suppress(Exception):  # Ray may be shut down
+    if not ray.is_initialized():
+        return  # its actors are gone, and a call would start another Ray
+    with contextlib.suppress(Exception):  # the actor may be dead
         ray.kill(actor)
