@@ -12,6 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import penstock
+from penstock import servers
+
+# Both releases try the addresses in the order in which they are written.
+if hasattr(servers, "ranked"):
+    servers.ranked = lambda _, addresses: list(addresses)
 
 
 def read(client: penstock.Client, task: dict[str, Any]) -> dict[str, Any]:
