@@ -71,6 +71,35 @@ func BenchmarkBuild(b *testing.B) {
 	}
 }
 
+// BenchmarkMillionSplits plans 1,000,000 splits of 100,000 files in 4096 buckets, with one staging file for each bucket. It reports the
+// bytes that a plan holds for each split, besides the listed files.
+func BenchmarkMillionSplits(b *testing.B) {
+	const files, perFile = 100_000, 10
+	r, listed := wideJoin(b, wide)
+	listed.Training.Files = nil
+	for i := range files {
+		listed.Training.Files = append(listed.Training.Files,
+			plantest.File(fmt.Sprintf("s3://bucket/train/bucket=%d/00000-%08d.parquet", i%wide, i), int64(1), int64(i%wide), perFile*plan.SplitRows, int64(1+i)))
+	}
+	for name, rows := range map[string]dataset.Rows{"stored": {Lanes: 64}, "shuffled": {Lanes: 64, Order: dataset.Shuffled}} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				var before, after runtime.MemStats
+				runtime.GC()
+				runtime.ReadMemStats(&before)
+				p, err := plantest.BindAndBuild(r, listed, dataset.Query{Rows: rows}.Defaults())
+				require.NoError(b, err)
+				require.Len(b, p.Splits, files*perFile)
+				runtime.GC()
+				runtime.ReadMemStats(&after)
+				b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/files/perFile, "B/split")
+				runtime.KeepAlive(p)
+			}
+		})
+	}
+}
+
 // BenchmarkMixing tells how well a shard of eight is mixed: of 4096 buckets in 64 lanes, with the deviation of larger parts and windows.
 func BenchmarkMixing(b *testing.B) {
 	r, files := wideJoin(b, wide)
