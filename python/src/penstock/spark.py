@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Unpack
 
 import pyarrow as pa
@@ -21,31 +20,16 @@ from pyspark.sql import datasource as source
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
-from penstock import errors, mistakes, query
+from penstock import errors, query
 from penstock.access import Access, Files
-from penstock.bound import BoundQuery
 from penstock.client import Client
 from penstock.fields import RunQuery
-from penstock.plan import Endpoint, Plan
+from penstock.parts import Part, Query, planned, separated
 from penstock.query import Dataset
 from penstock.servers import Servers
 from penstock.signatures import lists
-from penstock.splits import Split
-
-# Query fields that `read` sets itself.
-_ITS_OWN = ("cursor", "endpoints", "every", "lanes", "limit", "shard", "tail", "wire")
 
 _TIMES = "spark.sql.timeType.enabled"
-
-
-class Query(RunQuery, Files, total=False):
-    """The fields of a query for Spark, and paths of credentials.
-
-    Attributes:
-        epoch: the epoch of a shuffled order.
-    """
-
-    epoch: int | None
 
 
 @lists(RunQuery, Files, Query)
@@ -71,12 +55,7 @@ def read(
         Invalid: a field is set that `read` sets itself, the client's credentials would be sent to other machines, or a column
             has times of day, which Spark supports only with a setting.
     """
-    given: dict[str, Any] = dict(fields)
-    files: Any = {name: given.pop(name) for name in Files.__annotations__ if name in given}
-    for name in _ITS_OWN:
-        if given.get(name) is not None:
-            raise query.invalid(name, "is set by penstock.spark.read itself; leave it out")
-    mistakes.refuse(given)
+    given, files = separated("penstock.spark.read", fields)
     access = Access.of(servers, files)
     if access.private is not None:
         raise errors.Invalid(
@@ -84,7 +63,7 @@ def read(
             remedy="start a server with `penstock serve`, and pass its address",
         )
     form = query.form(dataset, {**given, "endpoints": "splits", "wire": "plain"})
-    plan, _ = _planned(access, form)
+    plan, _ = planned(access, form)
     schema = from_arrow_schema(_spark_schema(plan.schema), prefer_timestamp_ntz=True)
     if spark.conf.get(_TIMES, "false") != "true":
         _refuse_times(schema)
@@ -124,16 +103,6 @@ def _access(text: str) -> Access:
     return Access(tuple(given.pop("locations")), files, **given)
 
 
-def _planned(access: Access, form: Mapping[str, Any]) -> tuple[Plan, list[Endpoint]]:
-    """Plans a query, and returns the endpoints that have splits."""
-    servers = Servers(access.settings())
-    try:
-        found = servers.retried(BoundQuery(servers, form).plan)
-    finally:
-        servers.close()
-    return found.plan, [endpoint for endpoint in found.endpoints if endpoint.splits]
-
-
 class Penstock(source.DataSource):
     """The format "penstock", which only `read` uses: it sets the options and the schema."""
 
@@ -145,15 +114,6 @@ class Penstock(source.DataSource):
     def reader(self, schema: StructType) -> source.DataSourceReader:
         """Returns a reader of the pinned query."""
         return _Reader(_access(self.options["access"]), json.loads(self.options["query"]), schema)
-
-
-@dataclass(frozen=True)
-class _Part:
-    """A split of a plan, and its number."""
-
-    plan: Plan
-    endpoint: Endpoint
-    number: int
 
 
 class _Reader(source.DataSourceReader):
@@ -170,18 +130,17 @@ class _Reader(source.DataSourceReader):
 
     def partitions(self) -> list[source.InputPartition]:
         """Plans the query on the driver."""
-        plan, endpoints = _planned(self._access, self._form)
-        return [source.InputPartition(_Part(plan, one, number)) for number, one in enumerate(endpoints)]
+        _, parts = planned(self._access, self._form)
+        return [source.InputPartition(part) for part in parts]
 
     def read(self, partition: source.InputPartition | None) -> Iterator[pa.RecordBatch]:
         """Reads a split, on any machine, as often as Spark likes. A plan without rows has the partition None."""
         if partition is None:
             return
-        part: _Part = partition.value
+        part: Part = partition.value
         servers = Servers(self._access.settings())
         try:
-            split = Split(BoundQuery(servers, self._form), part.plan, part.endpoint, part.number)
-            with split.read() as stream:
+            with part.of(servers, self._form).read() as stream:
                 for batch in stream:
                     yield self._converted(batch)
         finally:
