@@ -345,7 +345,7 @@ test-ray: build build-checked .venv/ray/.stamp ## Ray Data and Ray Train, with w
 
 # Engines that read streams, in an environment of their own.
 .PHONY: test-engines
-test-engines: build build-checked .venv/engines/.stamp ## streams in DuckDB and Polars, with random predicates and connections that break
+test-engines: build build-checked .venv/engines/.stamp ## streams in DuckDB, Polars and Daft, with random predicates and connections that break
 	PENSTOCK_BIN=$(CHECKED) .venv/engines/bin/python -m pytest -c python/pyproject.toml --rootdir . python/tests/with_engines
 
 # penstock.torch, in an environment of its own: torch and the frameworks take 6 GB. check-python

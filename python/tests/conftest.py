@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import subprocess
 import sys
 import tempfile
@@ -13,6 +14,9 @@ import pytest
 
 import penstock
 from penstock.rests import rests
+
+# Daft reports its use to its makers unless this is set before it is imported.
+os.environ["DAFT_ANALYTICS_ENABLED"] = "0"
 
 
 @pytest.fixture(scope="session")
