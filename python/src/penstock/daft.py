@@ -65,7 +65,7 @@ class _Source(DataSource):
     ) -> None:
         self._access = access
         self._dataset = dataset
-        self._pushdown = Pushdown({**fields}, schema)  # type: ignore[typeddict-item]
+        self._pushdown = Pushdown({**fields}, schema, filters=False)  # type: ignore[typeddict-item]
 
     @property
     def name(self) -> str:

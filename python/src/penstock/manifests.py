@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,21 @@ def ask(bound: BoundQuery) -> dict[str, Any]:
     # The server leaves out its own default, which differs from this package's.
     kept["query"].setdefault("wire", bound.form["wire"])
     return kept
+
+
+def is_distinct(ask: Callable[[], Manifest]) -> bool:
+    """Reports whether a query's dataset has `distinct`, and also if the caller may not know.
+
+    Of equal rows, `distinct` keeps one among those that pass the query's filter. So a condition that another engine evaluates
+    after the query must not be added to this filter.
+
+    Args:
+        ask: a function that returns the query's manifest.
+    """
+    try:
+        return "distinct" in ask()["dataset"]["training"]
+    except errors.Forbidden:
+        return True
 
 
 def save(manifest: Manifest, file: str | os.PathLike[str]) -> None:

@@ -19,7 +19,7 @@ import polars as pl
 import pyarrow as pa
 from polars.io.plugins import register_io_source
 
-from penstock import query
+from penstock import manifests, query
 from penstock.client import Client
 from penstock.fields import RunQuery
 from penstock.indexed import plain_schema
@@ -51,7 +51,8 @@ def scan(client: Client, dataset: Dataset, **fields: Unpack[RunQuery]) -> pl.Laz
     pinned = fields.copy()
     pinned["snapshots"] = plan.pin
     schema = plain_schema(plan.schema)
-    pushdown = Pushdown(pinned, schema)
+    filters = not manifests.is_distinct(lambda: client.manifest(dataset, **pinned))
+    pushdown = Pushdown(pinned, schema, filters=filters)
 
     def read(
         names: list[str] | None, predicate: pl.Expr | None, rows: int | None, _: int | None

@@ -35,17 +35,19 @@ class Pushdown:
         schema: the columns of the query's batches.
     """
 
-    def __init__(self, fields: RunQuery, schema: pa.Schema) -> None:
+    def __init__(self, fields: RunQuery, schema: pa.Schema, *, filters: bool) -> None:
         """Prepares the query.
 
         Args:
             fields: the query's fields.
             schema: the schema of its batches, in plain columns.
+            filters: whether filters may be written. They may not for a dataset with `distinct`, which would keep other rows.
         """
         self.schema = schema
         self._fields = fields
         # With tail="drop", a filter changes which rows are dropped.
-        self._columns = {} if fields.get("tail") == "drop" else _unchanged(fields, schema)
+        may = filters and fields.get("tail") != "drop"
+        self._columns = _unchanged(fields, schema) if may else {}
 
     def has(self, column: str) -> bool:
         """Reports whether filters may name a column of the batches."""

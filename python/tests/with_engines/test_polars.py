@@ -185,6 +185,18 @@ def test_predicates_keep_the_answers_of_polars(
     assert sum("filter" in fields for fields in asked.queries) > 25, "most predicates are sent to the server"
 
 
+def test_conditions_come_after_distinct(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The query's filter comes before it, and would keep another row of a request."""
+    distinct = {"by": ["request_id"], "keep": "last", "order_by": ["row"]}
+    dataset = {"training": {"table": "ml.events", "distinct": distinct}, "key": ["request_id"]}
+    frame = penstock.polars.scan(served.client, dataset)
+    asked = Asked(monkeypatch, served.client)
+    last = {row["request_id"]: row for row in served.rows}
+    found = frame.filter(pl.col("i") == 0).select("row").collect()["row"]
+    assert sorted(found) == sorted(row["row"] for row in last.values() if row["i"] == 0)
+    assert "filter" not in asked.queries[0]
+
+
 def test_collections_read_the_snapshots_of_the_frame(tmp_path: Path) -> None:
     with serve(tmp_path / "lake") as served:
         frame = penstock.polars.scan(served.client, "d")

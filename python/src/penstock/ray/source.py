@@ -12,7 +12,7 @@ import ray.data
 from ray.data.block import BlockMetadata
 from ray.data.expressions import Expr
 
-from penstock import errors, manifests, mistakes, query
+from penstock import manifests, mistakes, query
 from penstock.access import Access, Files
 from penstock.bound import BoundQuery, PlannedQuery
 from penstock.client import Client
@@ -98,10 +98,7 @@ class Plans:
 
     def is_distinct(self, form: Mapping[str, Any]) -> bool:
         """Reports whether the query's dataset drops repeated rows, and also if the caller may not know."""
-        try:
-            return "distinct" in self._ask(form, manifests.ask)["dataset"]["training"]
-        except errors.Forbidden:
-            return True
+        return manifests.is_distinct(lambda: self._ask(form, manifests.ask))
 
     def hold(self, form: Mapping[str, Any]) -> None:
         """Holds the snapshots of a pinned query as long as this object is in use."""
