@@ -80,10 +80,8 @@ class _Source(DataSource):
     async def get_tasks(self, pushdowns: Pushdowns) -> AsyncIterator[DataSourceTask]:
         """Plans the query, for the columns that Daft and its filters need."""
         schema = self._pushdown.schema
-        names = schema.names
-        if pushdowns.columns is not None:
-            needed = {*pushdowns.columns, *pushdowns.filter_required_column_names()}
-            names = [name for name in names if name in needed] or names[:1]
+        needed = _needed(pushdowns)
+        names = [name for name in schema.names if needed is None or name in needed] or schema.names[:1]
         form = query.form(self._dataset, self._pushdown.query(names, []))
         _, parts = await asyncio.to_thread(planned, self._access, form)
         selected = pa.schema([schema.field(name) for name in names])
@@ -125,6 +123,18 @@ class _Task(DataSourceTask):
                         return
         finally:
             servers.close()
+
+
+def _needed(pushdowns: Pushdowns) -> set[str] | None:
+    """Returns the columns of a query and of its filters; None for all."""
+    if pushdowns.columns is None:
+        return None
+    try:
+        return {*pushdowns.columns, *pushdowns.filter_required_column_names()}
+    except (
+        ValueError
+    ):  # Daft does not know the columns of filters with some functions, such as the field of a struct
+        return None
 
 
 def _converted(batch: pa.RecordBatch) -> RecordBatch:

@@ -15,6 +15,7 @@ from typing import Any
 import daft
 import engine_lake
 import pytest
+from daft.functions import coalesce
 from daft.io.pushdowns import Pushdowns
 from engine_lake import same
 from engine_server import CUT, Served, Watched, cut, serve, totals
@@ -107,6 +108,37 @@ def test_only_columns_that_a_query_needs_are_read(served: Served, monkeypatch: p
     some = frame.where(daft.col("i") < 5).select("row").limit(11).to_pydict()["row"]
     assert len(set(some)) == 11
     assert set(some) <= set(small)
+
+
+def condition(kind: str) -> Any:
+    col = daft.col
+    return {
+        "between": col("i").between(-3, 9),
+        "case": daft.sql_expr("CASE WHEN i > 3 THEN true ELSE false END"),
+        "coalesce": coalesce(col("i"), col("row")) > 3,
+        "element": col("tags")[0] == "b",
+        "field": col("pair")["a"] == 1,
+        "function": daft.func(lambda row: row % 3 == 1, return_dtype=daft.DataType.bool())(col("row")),
+        "in": col("text").is_in(["a", "z", None]),
+        "length": col("tags").list_count() > 1,
+        "not": ~(col("flag") & (col("i") > 3)),
+        "null": col("i").is_null() | (col("d") == float("nan")),
+        "part": col("text").contains("a"),
+    }[kind]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["between", "case", "coalesce", "element", "field", "function", "in", "length", "not", "null", "part"],
+)
+def test_conditions_keep_the_answers_of_daft(served: Served, kind: str) -> None:
+    """The rows of a condition are those that Daft finds in a table of all rows."""
+    columns = ["row", "i", "d", "flag", "text", "tags", "pair"]
+    local = daft.from_arrow(served.client.read("d", columns=columns).read_all())
+    frame = penstock.daft.read(served.address, "d")
+    want, got = (one.where(condition(kind)).select("row").to_pydict()["row"] for one in (local, frame))
+    assert sorted(got) == sorted(want)
+    assert 0 < len(want) < len(served.rows)
 
 
 def test_queries_of_one_frame_are_independent(served: Served) -> None:
