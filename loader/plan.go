@@ -1,7 +1,6 @@
 package loader
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 
@@ -63,8 +62,6 @@ type PlanRequest struct {
 	// their plans have different ids. If they may only read different columns, their plans have the
 	// same id, but are cached separately.
 	Rights policy.Rights
-	// Algorithm is the version of the plan's rules, as in a ticket; 0: plan.AlgorithmOf.
-	Algorithm int
 	// BeforeBuild is called before a plan is built because it is not in the cache, which is slow.
 	// If BeforeBuild fails, planning fails with its error. It may be nil.
 	BeforeBuild func() error
@@ -135,7 +132,7 @@ func (l *Loader) plan(ctx context.Context, d dataset.Dataset, request PlanReques
 	if err := left(ctx); err != nil {
 		return Planned{}, err
 	}
-	algorithm := cmp.Or(request.Algorithm, plan.AlgorithmOf(q))
+	algorithm := plan.AlgorithmOf(q)
 	p, err := l.options.Plans.get(ctx, planKey(relation, q, algorithm, of), func(ctx context.Context) (*plan.Plan, error) {
 		if request.BeforeBuild != nil {
 			if err := request.BeforeBuild(); err != nil {

@@ -77,7 +77,7 @@ func (c *checked) run(ctx context.Context, replicas int) (err error) {
 
 // epoch reads an epoch by the servers and by the simulated replicas, and prints what each read.
 func (c *checked) epoch(ctx context.Context, epoch int64) error {
-	p, err := c.lake.plan(ctx, dataset.Rows{Order: dataset.Shuffled, Seed: seed, Epoch: epoch, Lanes: lanesChecked}, 0)
+	p, err := c.lake.plan(ctx, dataset.Rows{Order: dataset.Shuffled, Seed: seed, Epoch: epoch, Lanes: lanesChecked}, dealtOnce)
 	if err != nil {
 		return err
 	}
@@ -125,8 +125,8 @@ func (c *checked) stream(ctx context.Context, epoch int64) (staging int64, err e
 	read := make([]int64, len(c.job.home))
 	var group errgroup.Group
 	for shard, of := range c.job.home {
-		query := fmt.Sprintf(`{"dataset": %q, "order": "shuffled", "seed": %d, "epoch": %d, "lanes": %d, "shard": {"index": %d, "of": %d}, "batch_rows": 2048, "cache": %q}`,
-			c.table, seed, epoch, lanesChecked, shard, len(c.job.home), use)
+		query := fmt.Sprintf(`{"dataset": %q, "order": "shuffled", "seed": %d, "epoch": %d, "lanes": %d, "algorithm": %d, "shard": {"index": %d, "of": %d}, "batch_rows": 2048, "cache": %q}`,
+			c.table, seed, epoch, lanesChecked, dealtOnce, shard, len(c.job.home), use)
 		group.Go(func() error {
 			report, err := c.servers[of].Receive(ctx, query, func(*flight.FlightData) error { return nil })
 			read[shard] = report.Staging["staging"].BytesRead

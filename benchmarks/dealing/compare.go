@@ -19,7 +19,7 @@ func compare(ctx context.Context, folder string) error {
 	if err != nil {
 		return err
 	}
-	p, err := t.plan(ctx, dataset.Rows{Lanes: 1}, 0)
+	p, err := t.plan(ctx, dataset.Rows{Lanes: 1}, dealtEachEpoch)
 	if err != nil {
 		return err
 	}

@@ -17,8 +17,11 @@ type way struct {
 	deal        func(ctx context.Context, l *lake, rows dataset.Rows) (*plan.Plan, error)
 }
 
-// dealtEachEpoch is the number of the planner's algorithm that deals splits in the order of each epoch.
-const dealtEachEpoch = 1
+// The planner's algorithms.
+const (
+	dealtEachEpoch = 1 // splits are dealt to lanes in the order of each epoch
+	dealtOnce      = 2 // lanes have the same rows in all epochs
+)
 
 // ways returns the ways to compare. All of them use the splits, and their order in an epoch, of the planner.
 func ways() []way {
@@ -29,7 +32,7 @@ func ways() []way {
 		{name: "each epoch", deal: each},
 		{name: "each epoch, file cache", deal: each, filesCached: true},
 		{name: "once, stored order", deal: dealtAsStored},
-		{name: "once, by bucket", deal: func(ctx context.Context, l *lake, rows dataset.Rows) (*plan.Plan, error) { return l.plan(ctx, rows, 0) }},
+		{name: "once, by bucket", deal: func(ctx context.Context, l *lake, rows dataset.Rows) (*plan.Plan, error) { return l.plan(ctx, rows, dealtOnce) }},
 		{name: "residue classes", deal: dealtByClass},
 	}
 }
@@ -41,7 +44,7 @@ func dealtAsStored(ctx context.Context, l *lake, rows dataset.Rows) (*plan.Plan,
 	if err != nil {
 		return nil, err
 	}
-	other, err := l.plan(ctx, dataset.Rows{Lanes: rows.Lanes, Order: dataset.Stored}, 0)
+	other, err := l.plan(ctx, dataset.Rows{Lanes: rows.Lanes, Order: dataset.Stored}, dealtEachEpoch)
 	if err != nil {
 		return nil, err
 	}

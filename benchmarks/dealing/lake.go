@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -20,7 +19,7 @@ import (
 // lake is a dataset with one staging table. Its plans are made by the server's planner.
 type lake struct {
 	name string
-	// plan makes a plan by an algorithm, 0 for that of new runs.
+	// plan makes a plan by an algorithm.
 	plan func(ctx context.Context, rows dataset.Rows, algorithm int) (*plan.Plan, error)
 	// trainingBytes and stagingBytes are the stored bytes of the columns that a stream reads, by the location of the file.
 	trainingBytes, stagingBytes map[string]int64
@@ -47,7 +46,9 @@ func opened(ctx context.Context, folder, table string) (*lake, error) {
 		return dataset.Query{Rows: rows, Reading: dataset.Reading{BatchRows: max(1, rows.Lanes)}}.Defaults()
 	}
 	l := &lake{name: table, plan: func(ctx context.Context, rows dataset.Rows, algorithm int) (*plan.Plan, error) {
-		p, err := planner.PlanFor(ctx, loader.PlanRequest{Query: query(rows), Algorithm: algorithm})
+		q := query(rows)
+		q.Algorithm = algorithm
+		p, err := planner.PlanFor(ctx, loader.PlanRequest{Query: q})
 		return p.Plan, err
 	}}
 	p, err := planner.Plan(ctx, query(dataset.Rows{Lanes: 1}))
@@ -115,7 +116,7 @@ func (l layout) drawn() (*lake, error) {
 		if err != nil {
 			return nil, err
 		}
-		b.Algorithm = cmp.Or(algorithm, b.Algorithm)
+		b.Algorithm = algorithm
 		return plan.Build(b, files)
 	}
 	return made, nil

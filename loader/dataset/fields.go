@@ -181,6 +181,9 @@ func fieldsOf[S, Part any](fields []Field[Part], part func(*S) *Part) []Field[S]
 	return out
 }
 
+// NewestAlgorithm is the newest version of the rules by which splits are cut, ordered and assigned to lanes (package plan).
+const NewestAlgorithm = 2
+
 // The limits of numbers in queries and cursors.
 const (
 	MaxLanes         = 4096    // lanes in a plan, and thus also shards and cursors
@@ -258,6 +261,7 @@ func ReadingFields() []Field[Reading] {
 	count := About{Name: "count", Flag: Flag{Shape: "estimate|exact", Help: "exact: count the rows first (default estimate)"}}
 	cursor := About{Name: "cursor", perStream: true, after: "job", Flag: Flag{Shape: "JSON", Help: "the cursor to resume from, or @FILE"}}
 	job := About{Name: "job", Also: []string{"label", "run", "run_id"}, perStream: true, Flag: Flag{Shape: "LABEL", Help: "a label for the stream in penstock status, logs and metrics"}}
+	algorithm := About{Name: "algorithm", Optional: true, perStream: true, Flag: Flag{Help: "2 keeps the rows of shuffled lanes over epochs (default: that of the cursor, or 1)"}}
 	return []Field[Reading]{
 		structured(columns, func(r *Reading) *[]Column { return &r.Columns }, func(c []Column) any { return c }),
 		structured(About{Name: "dense"}, func(r *Reading) *[]Dense { return &r.Dense }, func(d []Dense) any { return denseForm(d) }),
@@ -272,6 +276,7 @@ func ReadingFields() []Field[Reading] {
 		structured(cursor, func(r *Reading) *Cursors { return &r.Cursor }, Cursors.form),
 		word(About{Name: "wire"}, func(r *Reading) *Wire { return &r.Wire }, WirePlain, WirePlain, WireIndexed, WireAuto, WireGrouped),
 		word(About{Name: "cache"}, func(r *Reading) *CacheUse { return &r.Cache }, CacheRead, CacheRead, CacheFill, CacheOff),
+		number(algorithm, 1, NewestAlgorithm, func(r *Reading) *int { return &r.Algorithm }),
 		word(About{Name: "endpoints"}, func(r *Reading) *Endpoints { return &r.Endpoints }, EndpointsShards, EndpointsShards, EndpointsSplits),
 		label(job, func(r *Reading) *string { return &r.Job }),
 	}

@@ -21,9 +21,12 @@ type Reading struct {
 	Count         Count
 	Wire          Wire
 	Cache         CacheUse
-	Endpoints     Endpoints
-	Job           string  // a label in status, logs and metrics; see JobLabel
-	Cursor        Cursors // empty: from the start
+	// Algorithm is the version of the rules by which the query is planned. 0: that of the cursor, or else 1. It is
+	// not in Rows, because cursors have the algorithm of the plan.
+	Algorithm int
+	Endpoints Endpoints
+	Job       string  // a label in status, logs and metrics; see JobLabel
+	Cursor    Cursors // empty: from the start
 }
 
 // defaults sets each unset field to its default.

@@ -19,7 +19,7 @@ type Bound struct {
 	// everything that determines the rows, Pin covers every table, and the shuffle is
 	// resolved.
 	Rows dataset.Rows
-	// Algorithm is the version of the rules by which the plan is made. Bind sets that of new runs.
+	// Algorithm is the version of the rules by which the plan is made. Bind sets 1.
 	Algorithm int
 	pinned    bool // the query or its cursor names snapshots
 	// Filter selects the training rows that count. It combines the dataset's filter with those
@@ -38,7 +38,7 @@ type Bound struct {
 // Bind binds a query's rows to a relation, and types their filter and sample. The defaults of rows
 // must be set. Errors in the query are Invalid.
 func Bind(r *resolve.Relation, rows dataset.Rows) (*Bound, error) {
-	b := &Bound{Relation: r, Rows: rows, Algorithm: newestFor(rows), pinned: !rows.Pin.IsZero()}
+	b := &Bound{Relation: r, Rows: rows, Algorithm: dealtEachEpoch, pinned: !rows.Pin.IsZero()}
 	b.Rows.Inline, b.Rows.Pin = nil, r.Pin()
 	b.Rows.With = nil
 	if err := b.divideFilter(rows.Filter); err != nil {

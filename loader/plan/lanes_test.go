@@ -18,7 +18,7 @@ import (
 
 // TestLanes assigns random splits to random numbers of lanes, in the order of each epoch.
 //
-// spec: order-9, order-10, order-32
+// spec: order-9, order-10
 func TestLanes(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
@@ -60,7 +60,7 @@ func buildBy(t *testing.T, algorithm int, table *catalog.Table, files []catalog.
 // of all seeds. Each lane has its whole splits in an order of its own, in which buckets of a residue class are adjacent, and then
 // the parts of cut splits.
 //
-// spec: order-7, order-9, order-10
+// spec: order-7, order-9, order-33
 func TestLanesAreDealtOnce(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 4))
@@ -76,8 +76,7 @@ func TestLanesAreDealtOnce(t *testing.T) {
 			rows := dataset.Rows{Lanes: l, Order: dataset.Shuffled, Shuffle: shuffle}
 			first := buildBy(t, 1, plantest.Training(n), files, rows)
 			rows.Seed, rows.Epoch = r.Int64(), int64(r.IntN(9))
-			p := build(t, plantest.Training(n), files, dataset.Query{Rows: rows})
-			require.Equal(t, 2, p.Algorithm)
+			p := buildBy(t, 2, plantest.Training(n), files, rows)
 			for lane := range l {
 				require.Equal(t, first.Lanes[lane].Rows, p.Lanes[lane].Rows)
 				require.ElementsMatch(t, rangesOf(first, lane), rangesOf(p, lane))
@@ -132,7 +131,7 @@ func TestLanesHaveOrdersOfTheirOwn(t *testing.T) {
 	}
 	first, same, orders := map[int]int{}, 0, map[string]bool{}
 	for epoch := range int64(200) {
-		p := build(t, plantest.Training(16), files, dataset.Query{Rows: dataset.Rows{Lanes: 2, Order: dataset.Shuffled, Epoch: epoch}})
+		p := buildBy(t, 2, plantest.Training(16), files, dataset.Rows{Lanes: 2, Order: dataset.Shuffled, Epoch: epoch})
 		smallest := [2]bool{}
 		for lane := range 2 {
 			var order []int
@@ -203,7 +202,7 @@ func requireDealt(t *testing.T, p *plan.Plan, l int) {
 // TestCutsAreDrawn checks where two lanes that share a split begin: anywhere, by split, if rows are
 // permuted, and otherwise at its first row. Algorithm 1 draws the row by seed and epoch, too.
 //
-// spec: order-10, order-32
+// spec: order-10, order-33
 func TestCutsAreDrawn(t *testing.T) {
 	t.Parallel()
 	algorithm := 1

@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"cmp"
+
 	"github.com/penstock/penstock/internal/expr"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/dataset"
@@ -17,23 +19,25 @@ const (
 
 // Algorithm is the newest algorithm. It must be incremented if a change of the rules would change
 // the rows or the order of plans of a released version. Cursors and tickets of unknown algorithms
-// are refused. A release that increments it must also serve the version before (docs/upgrade.md).
-const Algorithm = dealtOnce
+// are refused. A release that increments it must also serve the version before, and plan by it
+// unless a query names the new one (docs/upgrade.md).
+const Algorithm = dataset.NewestAlgorithm
 
 // Serves reports whether this version makes plans by an algorithm.
 func Serves(algorithm int) bool { return algorithm >= dealtEachEpoch && algorithm <= Algorithm }
 
-// AlgorithmOf returns the algorithm of a query whose defaults are set: that of its cursors, if this
-// version makes such plans of the query by it, and otherwise the algorithm of new runs.
+// AlgorithmOf returns the algorithm of a query whose defaults are set: the one that it names, or
+// else that of its cursors, or else 1. All ranks of a job send the same query, so they get the same
+// algorithm from servers of different releases.
 func AlgorithmOf(q dataset.Query) int {
-	newest := newestFor(q.Rows)
-	if len(q.Cursor) > 0 && Serves(q.Cursor[0].Algorithm) {
-		return min(q.Cursor[0].Algorithm, newest)
+	algorithm := q.Algorithm
+	if algorithm == 0 && len(q.Cursor) > 0 && Serves(q.Cursor[0].Algorithm) {
+		algorithm = q.Cursor[0].Algorithm
 	}
-	return newest
+	return min(cmp.Or(algorithm, dealtEachEpoch), newestFor(q.Rows))
 }
 
-// newestFor returns the algorithm of new runs.
+// newestFor returns the newest algorithm that plans rows otherwise than the ones before it.
 func newestFor(rows dataset.Rows) int {
 	if rows.Order.IsShuffled() && rows.Lanes > 1 {
 		return dealtOnce

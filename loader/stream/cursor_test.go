@@ -15,7 +15,6 @@ import (
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/dataset/datasettest"
 	"github.com/penstock/penstock/loader/loadertest"
-	"github.com/penstock/penstock/loader/plan"
 )
 
 // TestBadReadings checks that a reading that does not fit the plan is refused before a
@@ -268,7 +267,7 @@ func TestForeignCursors(t *testing.T) {
 		change func(c *dataset.Cursor)
 		want   []string
 	}{
-		{func(c *dataset.Cursor) { c.Algorithm = 99 }, []string{fmt.Sprintf("algorithm (99, not %d)", plan.Algorithm)}},
+		{func(c *dataset.Cursor) { c.Algorithm = 99 }, []string{"algorithm (99, not 1)"}},
 		{func(c *dataset.Cursor) { c.Dataset = "0123" }, []string{"dataset (0123, not " + came.Dataset + ")"}},
 		{func(c *dataset.Cursor) { c.Filter = datasettest.Filter("item >= 1") }, []string{"filter (item >= 1, not item >= 0)"}},
 		{func(c *dataset.Cursor) { c.Sample = &dataset.Sample{Rate: 0.25} }, []string{`sample ({"rate":0.25}, not {"rate":0.5})`}},
@@ -319,7 +318,7 @@ func TestCursorsOfTwoRuns(t *testing.T) {
 		want   []string
 	}{
 		{func(c *dataset.Cursor) { *c = theirs[1] }, []string{
-			"algorithm (2, not 1)", "filter (item >= 1, not none)", "order (shuffled, not stored)", "shuffle (requests, not splits)", "shuffle_window (131072, not none)", "shuffle_parts (8, not none)", "seed (7, not 0)",
+			"filter (item >= 1, not none)", "order (shuffled, not stored)", "shuffle (requests, not splits)", "shuffle_window (131072, not none)", "shuffle_parts (8, not none)", "seed (7, not 0)",
 		}},
 		{func(c *dataset.Cursor) { c.Pin.Training.Snapshot += 3 }, []string{
 			fmt.Sprintf("pin.training snapshot (%d, not %d)", ours[0].Pin.Training.Snapshot+3, ours[0].Pin.Training.Snapshot),
@@ -419,41 +418,39 @@ func TestOneCursorIsEnough(t *testing.T) {
 	require.Equal(t, shards[0].Batches[1:], rest[0].Batches)
 }
 
-// TestCursorsOfTheAlgorithmBeforeGoOn: a cursor of algorithm 1 reads the rest of the lanes that algorithm 1 deals, in their order, and
-// so does each cursor of that stream. New runs have other lanes.
+// TestCursorsKeepTheirAlgorithm: new runs have the algorithm that the query names, or 1. Each cursor of a stream reads the rest of it,
+// also if the query names no algorithm. A query with another algorithm than its cursor is invalid.
 //
 // spec: order-32, cursor-11
-func TestCursorsOfTheAlgorithmBeforeGoOn(t *testing.T) {
+func TestCursorsKeepTheirAlgorithm(t *testing.T) {
 	t.Parallel()
 	c := loadertest.World(t)
-	q := dataset.Query{
-		Rows:    dataset.Rows{Dataset: "d", Lanes: 4, Order: dataset.Shuffled, Shuffle: dataset.ShuffleRows, Seed: 1, Epoch: 3},
-		Reading: dataset.Reading{BatchRows: 8, Shard: dataset.Shard{Of: 1}},
-	}
-	fresh, err := scenario.Read(t.Context(), c.Loader(), q)
-	require.NoError(t, err)
-	require.Equal(t, plan.Algorithm, fresh[0].Cursors[0].Algorithm)
-	before, err := c.Loader().PlanFor(t.Context(), loader.PlanRequest{Query: q, Algorithm: 1})
-	require.NoError(t, err)
-	start := before.Cursor()
-	start.Shard = q.Shard
-	for lane := range q.Lanes {
-		start.At = append(start.At, dataset.Position{Lane: lane})
-	}
-	q.Cursor = dataset.Cursors{start}
-	whole, err := scenario.Read(t.Context(), c.Loader(), q)
-	require.NoError(t, err)
-	require.NotEqual(t, fresh[0].Batches, whole[0].Batches)
-	require.Len(t, whole[0].Batches, len(fresh[0].Batches))
-	for i, cursor := range whole[0].Cursors {
-		require.Equal(t, 1, cursor.Algorithm)
-		require.Equal(t, before.ID, cursor.Plan)
-		q.Cursor = dataset.Cursors{cursor}
-		rest, err := scenario.Read(t.Context(), c.Loader(), q)
-		require.NoError(t, err)
-		require.Equal(t, len(whole[0].Batches)-i-1, len(rest[0].Batches))
-		for j, batch := range rest[0].Batches {
-			require.Equal(t, whole[0].Batches[i+1+j], batch)
+	whole := map[int][][][]any{}
+	for _, algorithm := range []int{1, 2} {
+		q := dataset.Query{
+			Rows:    dataset.Rows{Dataset: "d", Lanes: 4, Order: dataset.Shuffled, Shuffle: dataset.ShuffleRows, Seed: 1, Epoch: 3},
+			Reading: dataset.Reading{BatchRows: 8, Shard: dataset.Shard{Of: 1}},
 		}
+		if algorithm == 2 {
+			q.Algorithm = 2
+		}
+		read, err := scenario.Read(t.Context(), c.Loader(), q)
+		require.NoError(t, err)
+		whole[algorithm] = read[0].Batches
+		for i, cursor := range read[0].Cursors {
+			require.Equal(t, algorithm, cursor.Algorithm)
+			q.Cursor = dataset.Cursors{cursor}
+			for _, q.Algorithm = range []int{0, algorithm} {
+				rest, err := scenario.Read(t.Context(), c.Loader(), q)
+				require.NoError(t, err)
+				require.Equal(t, fmt.Sprint(read[0].Batches[i+1:]), fmt.Sprint(rest[0].Batches))
+			}
+		}
+		q.Algorithm = 3 - algorithm
+		_, err = scenario.Read(t.Context(), c.Loader(), q)
+		require.Equal(t, fault.Invalid, fault.KindOf(err))
+		require.ErrorContains(t, err, fmt.Sprintf("algorithm (%d, not %d)", algorithm, q.Algorithm))
 	}
+	require.Len(t, whole[2], len(whole[1]))
+	require.NotEqual(t, whole[1], whole[2])
 }

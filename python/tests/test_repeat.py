@@ -191,3 +191,21 @@ def test_an_empty_epoch_cannot_be_repeated(client: penstock.Client) -> None:
             len(stream)
         with pytest.raises(Invalid, match="a manifest is of one epoch"):
             stream.manifest()
+
+
+# spec: order-32, order-33
+def test_lanes_keep_their_rows_over_epochs(client: penstock.Client) -> None:
+    def rows(epoch: int, **fields: Any) -> list[list[int]]:
+        shards = [{**QUERY, **fields, "epoch": epoch, "shard": (i, 2), "batch_rows": 40} for i in range(2)]
+        return [[row for step in read(client.read("d", **of)) for row in step] for of in shards]
+
+    first, second = rows(0, algorithm=2), rows(1, algorithm=2)
+    assert [sorted(a) for a in first] == [sorted(b) for b in second]
+    assert first != second
+    assert sorted(first[0] + first[1]) == list(range(20, 1000))
+    assert [sorted(a) for a in rows(0)] != [sorted(b) for b in rows(1)]
+    fields: Any = {**QUERY, "algorithm": 2}
+    with client.read("d", **fields, repeat=2) as stream:
+        assert read(stream) == alone(client, 2, algorithm=2)
+        assert isinstance(stream.cursor, dict)
+        assert stream.cursor["algorithm"] == 2

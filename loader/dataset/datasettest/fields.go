@@ -62,7 +62,7 @@ func special() map[string][]any {
 		"Inline.Training.Table": {"lake.ml.t2"}, "Inline.Staging.Table": {"features.s2"},
 		"Inline.Staging.Align.Rule": {dataset.AlignLatestBefore}, "Inline.Staging.MinMatch": {0.75}, "Sample.Rate": {0.75}, "Sample.Hash.From": {0.125}, "Sample.Hash.To": {0.75},
 		"With.Columns.As": {"long"}, "With.Table": {"features.s2"}, "With.Align.Rule": {dataset.AlignLatestBefore}, "With.MinMatch": {0.75},
-		"ShuffleParts": {int64(5)}, "Shard.Index": {1}, "Shard.Of": {3}, "Every.Step": {1}, "Every.Of": {3},
+		"ShuffleParts": {int64(5)}, "Algorithm": {2}, "Shard.Index": {1}, "Shard.Of": {3}, "Every.Step": {1}, "Every.Of": {3},
 	}
 	for _, table := range []string{"Inline.Training", "Inline.Staging", "With"} {
 		for _, list := range []string{"Bounds", "Changes"} {

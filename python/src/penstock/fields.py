@@ -102,6 +102,7 @@ class RunQuery(TypedDict, total=False):
         wire: the form of batches on the wire. `Client.read` requests "auto" and converts it to plain batches.
         cache: how the server's cache is used: "read" keeps what is read for the second time, "fill" what is read at
             all, "off" neither uses nor keeps anything.
+        algorithm: 2 gives each lane of a shuffled order the same rows in every epoch; that of the cursor, or 1, if omitted.
         job: a label for the run in `Client.status`, and in the server's log and metrics.
     """
 
@@ -125,6 +126,7 @@ class RunQuery(TypedDict, total=False):
     count: Literal["estimate", "exact"] | None
     wire: Literal["plain", "indexed", "auto", "grouped"] | None
     cache: Literal["off", "read", "fill"] | None
+    algorithm: SupportsIndex | None
     job: str | None
 
 

@@ -152,6 +152,8 @@ class RepeatedStream(Stream):
         """Returns the query of the next epoch, given the cursor at the end of the current one."""
         # A query with a cursor can omit the fields that its cursor contains.
         said = {name: end[name] for name in RunQuery.__annotations__ if end.get(name)}
+        if said.get("algorithm") == 1:  # the default; servers of the release before do not know the field
+            del said["algorithm"]
         form = {**said, **self._bound.form, "epoch": self._epoch + 1}
         form.pop("cursor", None)
         form["shard"] = end["shard"]
