@@ -32,7 +32,9 @@ func ways() []way {
 		{name: "each epoch", deal: each},
 		{name: "each epoch, file cache", deal: each, filesCached: true},
 		{name: "once, stored order", deal: dealtAsStored},
-		{name: "once, by bucket", deal: func(ctx context.Context, l *lake, rows dataset.Rows) (*plan.Plan, error) { return l.plan(ctx, rows, dealtOnce) }},
+		{name: "once, by bucket", deal: func(ctx context.Context, l *lake, rows dataset.Rows) (*plan.Plan, error) {
+			return l.plan(ctx, rows, dealtOnce)
+		}},
 		{name: "residue classes", deal: dealtByClass},
 	}
 }
