@@ -86,6 +86,11 @@ func picked[T any](from []T, at []int) []T {
 type sorter struct {
 	draws        draws
 	permutations map[digit][]int
+
+	// The hash of the partition of the split before: most splits of one file are adjacent.
+	bucket    int
+	values    []any
+	partition []byte
 }
 
 // digit is one digit of the numbers of the buckets in a residue class. The preceding digits
@@ -123,9 +128,19 @@ func (s *sorter) shuffled(split Split) rank {
 			modulus *= factors[place]
 		}
 	}
-	r.first = s.draws.mix("partition", strconv.Itoa(split.Bucket.ID), string(catalog.AppendPartition(nil, split.Partition)))
+	if s.partition == nil || s.bucket != split.Bucket.ID || !sameArray(s.values, split.Partition) {
+		s.bucket, s.values = split.Bucket.ID, split.Partition
+		s.partition = s.draws.mix("partition", strconv.Itoa(s.bucket), string(catalog.AppendPartition(nil, s.values)))
+	}
+	r.first = s.partition
 	r.second = s.draws.mix("split", split.ID)
 	return r
+}
+
+// sameArray reports whether two lists are the same values in memory, as those of splits of one file
+// are. Values cannot be compared with ==, since some are lists of bytes.
+func sameArray(a, b []any) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
 // permuted returns the permutation of the values of a digit.
@@ -162,7 +177,15 @@ func (d draws) mix(words ...string) []byte {
 	if d.lane > 0 {
 		words = append(words, "lane", strconv.Itoa(d.lane))
 	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "%d %d %d %q", shuffleRules, d.seed, d.epoch, words))
+	var room [256]byte
+	text := fmt.Appendf(room[:0], "%d %d %d [", shuffleRules, d.seed, d.epoch)
+	for i, word := range words {
+		if i > 0 {
+			text = append(text, ' ')
+		}
+		text = strconv.AppendQuote(text, word)
+	}
+	sum := sha256.Sum256(append(text, ']'))
 	return sum[:8]
 }
 
