@@ -39,7 +39,7 @@ func (l readyLoader) PlanFor(_ context.Context, request loader.PlanRequest) (loa
 	if i < 0 {
 		return loader.Planned{}, fmt.Errorf("no dataset %q", query.Dataset)
 	}
-	none := plan.Bound{Relation: &resolve.Relation{Training: &catalog.Table{}}}
+	none := plan.Bound{Algorithm: 1, Relation: &resolve.Relation{Training: &catalog.Table{}}}
 	p := &plan.Plan{Bound: none, ID: query.Dataset, FilesID: query.Dataset, Digest: all[i].Digest(), Lanes: []plan.Lane{{}}, Inexact: "the batches are ready"}
 	return loader.Planned{Plan: p, Query: query.Defaults(), BatchRows: int(l.forms[query.Dataset].at(0).NumRows())}, nil
 }

