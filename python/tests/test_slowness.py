@@ -129,8 +129,8 @@ def test_conversion_in_the_loop(config: Path) -> None:
 
 
 def test_a_slow_network(config: Path) -> None:
-    with served(config, pace=400_000) as at, at[1].read("wide", job="job", batch_rows=2000) as stream:
-        for _ in islice(stream, 32):
+    with served(config, pace=1_500_000) as at, at[1].read("wide", job="job", batch_rows=2000) as stream:
+        for _ in islice(stream, 120):
             pass
         assert look(at[0], "job").limit == "network"
         assert stream.stats.stall > 0.5  # the client sees that it is not the loop
