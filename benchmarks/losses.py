@@ -38,6 +38,7 @@ from links import Links
 from process import machine
 from replica import Replica
 from running import ROOT, RunError
+from streams_read import print_counts, quantile
 
 _SIZES = tables.Sizes(rows=400_000, requests=40_000)
 _MEMORY = 256 << 20
@@ -194,29 +195,21 @@ def waits(losses: list[Loss], streams: list[dict[str, Any]]) -> dict[str, list[f
     return found
 
 
-def _quantile(values: list[float], share: float) -> float:
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0
-
-
 def _report(given: argparse.Namespace, losses: list[Loss], streams: list[dict[str, Any]]) -> int:
     """Prints what was found. Returns 1 if a check fails."""
     print(
         f"{given.replicas} replicas, {len(streams)} streams, a batch of {given.rows} rows every {given.pause} ms, "
         f"{given.seconds:g} s, load {os.getloadavg()[0]:.1f}"
     )
-    for name in ("batches", "moved", "resumed", "warnings", "errors", "differ"):
-        print(f"{name:10} {sum(len(s[name]) if isinstance(s[name], list) else s[name] for s in streams)}")
-    for text in sorted({text for s in streams for text in s["errors"]}):
-        print(f"  {text}")
+    print_counts(streams)
     failed = any(s["errors"] or s["differ"] for s in streams)
     print("| replica | times | streams that lost it | longest wait, s: p50 | p90 | p99 | max |")
     print("|---|---:|---:|---:|---:|---:|---:|")
     for kind, longest in waits(losses, streams).items():
         times = sum(loss.kind == kind for loss in losses)
-        quantiles = " | ".join(f"{_quantile(longest, share):.2f}" for share in (0.5, 0.9, 0.99))
+        quantiles = " | ".join(f"{quantile(longest, share):.2f}" for share in (0.5, 0.9, 0.99))
         print(f"| {kind} | {times} | {len(longest)} | {quantiles} | {max(longest, default=0):.2f} |")
-        failed |= given.timed and _quantile(longest, 0.99) > _MOST[kind]
+        failed |= given.timed and quantile(longest, 0.99) > _MOST[kind]
     every = [seconds for s in streams for _, seconds, _ in s["waits"]]
     print(f"waits of all streams above 30 ms: {len(every)}, max {max(every, default=0):.2f} s")
     return int(failed)

@@ -28,6 +28,7 @@ from typing import Any
 import tables
 from replica import Replica
 from running import ROOT, RunError
+from streams_read import print_counts, quantile
 
 _SIZES = tables.Sizes(rows=400_000, requests=40_000)
 _SERVERS = 3
@@ -120,29 +121,21 @@ def _longest(restarts: list[Restart], stream: dict[str, Any], *, moved: bool) ->
     return found
 
 
-def _quantile(values: list[float], share: float) -> float:
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0
-
-
 def _report(given: argparse.Namespace, restarts: list[Restart], streams: list[dict[str, Any]]) -> int:
     """Prints what was found. Returns 1 if a check fails."""
     print(
         f"{len(restarts)} restarts of {_SERVERS} servers, {len(streams)} streams, a batch of {given.rows} rows every {given.pause} ms"
     )
-    for name in ("batches", "moved", "resumed", "warnings", "errors", "differ"):
-        print(f"{name:10} {sum(len(s[name]) if isinstance(s[name], list) else s[name] for s in streams)}")
-    for text in sorted({text for s in streams for text in s["errors"]}):
-        print(f"  {text}")
+    print_counts(streams)
     for what, moved in (("all streams", False), ("streams that went to another server", True)):
         longest = [wait for s in streams for wait in _longest(restarts, s, moved=moved)]
-        quantiles = ", ".join(f"p{share:g} {_quantile(longest, share / 100):.3f} s" for share in (50, 90, 99))
+        quantiles = ", ".join(f"p{share:g} {quantile(longest, share / 100):.3f} s" for share in (50, 90, 99))
         print(
             f"longest wait per restart, {what}: {quantiles}, max {max(longest, default=0):.3f} s, n {len(longest)}"
         )
     for name in ("ending", "starting"):
         took = [getattr(restart, name) for restart in restarts]
-        print(f"{name}: p50 {_quantile(took, 0.5):.2f} s, max {max(took):.2f} s")
+        print(f"{name}: p50 {quantile(took, 0.5):.2f} s, max {max(took):.2f} s")
     return int(any(s["errors"] or s["differ"] for s in streams))
 
 
