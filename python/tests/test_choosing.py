@@ -9,6 +9,7 @@ import os
 import random
 import signal
 import socket
+import types
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -31,6 +32,12 @@ THREE = tuple(f"grpc://127.0.0.1:{port}" for port in (1, 2, 3))
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     return make(tmp_path_factory.mktemp("choosing"))
+
+
+@pytest.fixture
+def endless(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets no rest end, however long a test takes."""
+    monkeypatch.setattr("penstock.rests.time", types.SimpleNamespace(monotonic=lambda: 0.0))
 
 
 @pytest.fixture
@@ -215,6 +222,7 @@ def test_rests_grow(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # spec: replicas-7
+@pytest.mark.usefixtures("endless")
 def test_a_fork_has_no_rests() -> None:
     rests.failed(Address(THREE[0]))
     if (child := os.fork()) == 0:
@@ -333,7 +341,7 @@ def test_an_open_connection_is_not_raced(world: World, monkeypatch: pytest.Monke
 
 
 # spec: replicas-8
-@pytest.mark.usefixtures("in_order")
+@pytest.mark.usefixtures("in_order", "endless")
 def test_a_suspended_server_is_left(world: World) -> None:
     """Its connections stay open, and it accepts new ones."""
     with (
