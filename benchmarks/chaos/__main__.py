@@ -12,6 +12,7 @@ import argparse
 import json
 import os
 import random
+import signal
 import sys
 import tempfile
 import threading
@@ -40,7 +41,9 @@ _POLICY = """rules:
 _TREND = 5.0  # MiB an hour
 _TREND_FROM = 1500.0  # seconds that a run must last for its trend to count
 _HELD = 1 << 20  # bytes of the budget, such as those of open connections
-_SETTLE = 180.0  # seconds in which every job must go on after the repairs
+_SETTLE = 180.0  # seconds in which every job must go on after the repairs, and servers must release memory
+_REST_EVERY = 360.0  # seconds between two rests of all jobs
+_TRIMMED = 25.0  # seconds in which a server without streams returns free memory
 _QUERY: dict[str, Any] = {"order": "shuffled", "seed": 7, "shuffle_window": 2000, "batch_rows": 100}
 
 
@@ -52,6 +55,9 @@ class Run:
         plain = "--plain" if given.plain else ""
         self.left_out = {"packets": plain or wire.possible(), "disks and memory": plain or host.possible()}
         self.began = time.monotonic()
+        self.go = threading.Event()
+        self.go.set()
+        stack.callback(self.go.set)  # threads that wait for it end
         small = not self.left_out["disks and memory"]
         self.wire = None if self.left_out["packets"] else stack.enter_context(wire.Wire(given.seed))
         near = self.wire.here if self.wire else "127.0.0.1"
@@ -85,9 +91,12 @@ class Run:
             if not self.left_out[there]:
                 kinds.update(some)
         faults = schedule.draw(self.given.seed, self.given.faults, self.given.seconds, kinds)
-        self.course.play(faults, self.given.seconds, self._say)
+        parts = max(1, round(self.given.seconds / _REST_EVERY))
+        for part in range(parts):
+            length = self.given.seconds / parts
+            self.course.play(faults, part * length, (part + 1) * length, self._say)
+            self._rest()
         self._say("everything is repaired")
-        self.heap = list(self.servers[0].heap)
         before = {job.name: job.progress() for job in self.trainers}
         done = [sum(commands.done.values()) for commands in self.commands]
         until = time.monotonic() + _SETTLE
@@ -102,19 +111,26 @@ class Run:
         self._end_changes()
         for job in self.trainers:
             job.close()
-        self._released()
 
-    def _released(self) -> None:
-        """Checks that servers without streams hold little memory. They notice clients that are gone within minutes."""
+    def _rest(self) -> None:
+        """Ends all jobs for a while, and measures server 0. Servers without streams must hold little memory.
+
+        They notice clients that are gone within minutes.
+        """
+        self.go.clear()
         until, holding = time.monotonic() + _SETTLE, list(self.servers)
-        while (
-            holding := [server for server in holding if server.held() > _HELD]
-        ) and time.monotonic() < until:
+        while holding and time.monotonic() < until:
+            for job in self.trainers:
+                job.send(signal.SIGKILL)
             time.sleep(1)
+            holding = [server for server in self.servers if server.held() > _HELD]
         self.wrong += [
             f"server {server.number} holds {server.held():.0f} bytes of memory for nothing"
             for server in holding
         ]
+        time.sleep(_TRIMMED)
+        self.servers[0].measure()
+        self.go.set()
 
     def check(self) -> dict[str, Any]:
         """Compares everything with an undisturbed run. Returns counts."""
@@ -152,7 +168,7 @@ class Run:
                 self.wrong.append(
                     f"server {server.number} had {server.peak / MIB:.0f} MiB, and {BOUND / MIB:.0f} are its bound"
                 )
-        trend = checks.slope(self.heap)
+        trend = checks.slope(self.servers[0].heap)
         if self.given.seconds >= _TREND_FROM and trend > _TREND:
             self.wrong.append(f"the live heap of server 0 grew by {trend:.1f} MiB an hour")
         return {**counts, "trend": trend}
@@ -175,9 +191,7 @@ class Run:
             "starts of servers": [server.started for server in self.servers],
             "peaks, MiB": [round(server.peak / MIB) for server in self.servers],
             "bound, MiB": round(BOUND / MIB),
-            "live heap of server 0, MiB": [
-                round(size / MIB, 1) for _, size in self.heap[:: len(self.heap) // 20 + 1]
-            ],
+            "heap of server 0 at rests, MiB": [round(size / MIB, 2) for _, size in self.servers[0].heap],
             "trend of server 0, MiB an hour": round(counts.pop("trend"), 2),
             "ends of trainers": ends,
             "commands done": [dict(commands.done) for commands in self.commands],
@@ -218,7 +232,7 @@ class Run:
                 "splits": splits,
                 "pause": 2.0 if splits else self.given.pause,
             }
-            found.append(Trainer(name, prefix, given, ROOT))
+            found.append(Trainer(name, prefix, given, ROOT, self.go))
             stack.callback(found[-1].close)
         return found
 
@@ -254,7 +268,9 @@ class Run:
         ]
         rng = random.Random(self.given.seed + number)
         said = folder / f"commands{number}"
-        return Commands(self.given.binary, self.lake.config, self.servers[-1].clock, flags, rng, said)
+        return Commands(
+            self.given.binary, self.lake.config, self.servers[-1].clock, flags, rng, said, self.go
+        )
 
     def _end_changes(self) -> None:
         for commands in self.commands:

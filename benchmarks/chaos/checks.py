@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
+import statistics
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -128,16 +130,14 @@ def written(writer: Writer, table: Table) -> list[str]:
 
 
 def slope(series: list[tuple[float, float]]) -> float:
-    """The trend of a series of seconds and bytes, in MiB an hour, after the first sixth.
+    """The trend of a series of seconds and bytes, in MiB an hour: the median slope of all pairs (Theil-Sen).
 
-    It is that of the least of every six values, by least squares: calls that run take memory for a while.
+    The first sixth is left out: caches and free lists fill then.
     """
     after = series[len(series) // 6 :]
-    floors = [min(after[i : i + 6], key=lambda value: value[1]) for i in range(0, len(after), 6)]
-    if len(floors) < 5:
-        return 0.0
-    seconds, amounts = np.array(floors).T
-    return float(np.polyfit(seconds / 3600, amounts / (1 << 20), 1)[0])
+    pairs = itertools.combinations(after, 2)
+    slopes = [(more - less) / (late - early) for (early, less), (late, more) in pairs]
+    return statistics.median(slopes) * 3600 / (1 << 20) if slopes else 0.0
 
 
 _BUGS = re.compile(r"panic:|invariant:|fatal error:|goroutine \d+ \[|WARNING: DATA RACE")

@@ -18,7 +18,6 @@ from chaos.wire import Wire
 
 _AHEAD, _BACK = 3600, -600
 _VEND_EVERY = 30.0
-_MEASURE_EVERY = 20.0
 _EXPIRE_EVERY = 60.0
 
 
@@ -49,18 +48,17 @@ class Course:
                 (1.0, self._look),
                 (EVERY, keys.rotate),
                 (_VEND_EVERY, lake.vend),
-                (_MEASURE_EVERY, servers[0].measure),
                 (_EXPIRE_EVERY, lake.expire),
             )
         ]
-
-    def play(self, faults: list[Fault], seconds: float, say: Callable[[str], None]) -> None:
-        """Makes the faults at their times. The last ones may outlast the run; heal ends them."""
         for thread in self._periodic:
             thread.start()
-        began = time.monotonic()
+
+    def play(self, faults: list[Fault], begin: float, end: float, say: Callable[[str], None]) -> None:
+        """Makes the faults whose times are between begin and end, in seconds, and ends all faults then."""
+        began = time.monotonic() - begin
         threads = []
-        for fault in faults:
+        for fault in (fault for fault in faults if begin <= fault.at < end):
             time.sleep(max(0.0, began + fault.at - time.monotonic()))
             say(
                 f"{time.monotonic() - began:7.1f} s  {fault.kind}, {fault.target}, {fault.lasts:.1f} s, {fault.amount:.2f}"
@@ -68,7 +66,7 @@ class Course:
             thread = threading.Thread(target=self._make, args=(fault,), daemon=True)
             thread.start()
             threads.append(thread)
-        time.sleep(max(0.0, began + seconds - time.monotonic()))
+        time.sleep(max(0.0, began + end - time.monotonic()))
         for thread in threads:
             thread.join(60)
         self.heal()
@@ -87,8 +85,7 @@ class Course:
         """Ends what happens all the time."""
         self.stop.set()
         for thread in self._periodic:
-            if thread.ident is not None:
-                thread.join()
+            thread.join()
 
     def _every(self, seconds: float, what: Callable[[], None]) -> None:
         while not self.stop.wait(seconds):

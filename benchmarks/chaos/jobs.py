@@ -26,15 +26,17 @@ _LIMIT = 300.0  # seconds of a command
 
 
 class Trainer:
-    """A trainer's process.
+    """A trainer's process. None is started while `go` is not set.
 
     Attributes:
         ends: how its processes ended, with the error's kind, and how often.
         wrong: errors that no fault explains.
     """
 
-    def __init__(self, name: str, prefix: Sequence[str], given: dict[str, Any], root: Path) -> None:
-        self.name, self.given = name, given
+    def __init__(
+        self, name: str, prefix: Sequence[str], given: dict[str, Any], root: Path, go: threading.Event
+    ) -> None:
+        self.name, self.given, self._go = name, given, go
         self.folder = Path(given["folder"])
         self.folder.mkdir(parents=True)
         path = [root / "benchmarks", root / "python" / "src"]
@@ -68,7 +70,7 @@ class Trainer:
             self._thread.join(0.2)
 
     def _keep(self) -> None:
-        while not self._stop.is_set():
+        while self._go.wait() and not self._stop.is_set():
             said = self.folder / "said"
             with said.open("ab") as out:
                 begin = out.tell()
@@ -94,7 +96,7 @@ class Trainer:
 
 @dataclasses.dataclass
 class Commands:
-    """Runs commands of penstock, each until it succeeds, and may kill the one that runs.
+    """Runs commands of penstock, each until it succeeds, and may kill the one that runs. None is started while `go` is not set.
 
     Attributes:
         done: how many have succeeded, by name.
@@ -108,6 +110,7 @@ class Commands:
     server: list[str]  # flags that have a server run the command
     rng: random.Random
     said: Path  # the file of the errors of attempts
+    go: threading.Event
 
     def __post_init__(self) -> None:
         self.done: collections.Counter[str] = collections.Counter()
@@ -127,7 +130,7 @@ class Commands:
 
         An error that contains `accepts` is success, too.
         """
-        while not self.stop.is_set():
+        while self.go.wait() and not self.stop.is_set():
             source = self.server if self.rng.random() < 0.5 else ["--config", str(self.config)]
             self._process = subprocess.Popen(
                 [str(self.binary), *words, *source],

@@ -23,7 +23,6 @@ MEMORY = 64 * MIB
 BOUND = MEMORY * 5 // 4 + 256 * MIB  # of resident memory, as docs/memory.md has it
 _ROOM = 96 * MIB  # of a cgroup above the bound, for pages of files
 _SPOOL, _COLUMNS = 64 * MIB, 16 * MIB
-_POOL = "internal/batch.(*Pool)"
 _SETTINGS = {
     "memory": "64MiB",
     "spool-limit": "56MiB",
@@ -48,7 +47,7 @@ class Server:
         relay: through which clients reach it.
         ends: how it ended, for each time that it was not asked to.
         peak: the most bytes of resident memory.
-        heap: times, and live bytes of the heap after a collection, without pools, of the current process.
+        heap: times, and bytes that the heap of the current process had beyond its caches, for each call of measure.
         asked: whether it was killed or terminated on purpose.
         squeezed: whether its memory was limited below its bound, so that the kernel may kill it.
     """
@@ -102,25 +101,24 @@ class Server:
             self.peak = max(self.peak, resident(process.pid))
 
     def measure(self) -> None:
-        """Collects garbage, and records the live heap."""
-        try:
+        """Collects garbage, and records what is left of the heap, without caches for later streams."""
+        for _ in range(2):  # free lists such as gRPC's survive one collection
             profile = self._read("debug/pprof/heap?gc=1&debug=1").decode()
-        except OSError:
-            return
-        self.heap.append((time.monotonic(), live(profile)))
+        self.heap.append((time.monotonic(), allocated(profile) - self._metric("memory_idle_bytes")))
 
     def held(self) -> float:
         """The bytes of the budget that something holds, caches for later streams aside; infinite if it does not answer."""
         try:
-            page = self._read("metrics")
+            return self._metric("memory_reserved_bytes") - self._metric("memory_idle_bytes")
         except OSError:
-            return float("inf")
-        sizes = [
-            re.search(rb"^penstock_memory_" + name + rb"_bytes (\S+)", page, re.M)
-            for name in (b"reserved", b"idle")
-        ]
-        reserved, idle = (float(found[1]) if found else 0.0 for found in sizes)
-        return reserved - idle
+            return math.inf
+
+    def _metric(self, name: str) -> float:
+        page = self._read("metrics").decode()
+        found = re.search(rf"^penstock_{name} (\S+)", page, re.M)
+        if found is None:
+            raise LookupError(f"{name} is no metric")
+        return float(found[1])
 
     def _read(self, page: str) -> bytes:
         with urllib.request.urlopen(f"http://{self._metrics}/{page}", timeout=20) as answer:
@@ -196,19 +194,12 @@ class Server:
             self._stop.wait(0.5)
 
 
-def live(profile: str) -> float:
-    """The bytes that were live in a heap profile of Go in its text form, which has a sample of the objects.
-
-    Those of the pools of batches are left out: they are in use one moment and kept for the next batch in another, within the
-    budget and the limit of the pools.
-    """
-    rate = float(re.search(r"@ heap/(\d+)", profile)[1]) / 2  # type: ignore[index] # every profile has it
-    found = 0.0
-    for record in re.split(r"\n(?=\d+: )", profile):
-        counts = re.match(r"(\d+): (\d+) \[", record)
-        if counts and int(counts[1]) and _POOL not in record:
-            found += int(counts[2]) / -math.expm1(-int(counts[2]) / int(counts[1]) / rate)
-    return found
+def allocated(profile: str) -> int:
+    """The bytes of the heap that were in use, by the statistics in a heap profile of Go in its text form."""
+    found = re.search(r"^# HeapAlloc = (\d+)$", profile, re.M)
+    if found is None:
+        raise LookupError("the profile has no statistics of the heap")
+    return int(found[1])
 
 
 def resident(pid: int) -> int:
