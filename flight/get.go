@@ -103,14 +103,11 @@ func (s *Server) openTicket(of *call.Call, sealed []byte) (ticket.Content, acces
 // replan plans the query of a ticket again. The plan must equal that of the ticket:
 // otherwise rows could be repeated or lost between the streams of a run.
 func (s *Server) replan(ctx context.Context, may access.Grant, c ticket.Content) (planned, error) {
-	query := may.Query
-	query.Algorithm = c.Algorithm
-	p, err := s.planQuery(ctx, may, query)
+	p, err := s.planQuery(ctx, may, may.Query)
 	if err != nil { // the dataset may have changed while the call waited
 		_, refusal := s.guard.PermitTicket(may.Call, may.Query, c)
 		return planned{}, cmp.Or(refusal, err)
 	}
-	p.Query.Algorithm = may.Query.Algorithm // a ticket that is made from this one may go to a server of the release before, which does not know the field
 	if p.ID != c.Plan || p.FilesID != c.Files {
 		return planned{}, fault.New(fault.Internal, "the plan of the ticket came out as %s with files %s, it was %s with files %s", p.ID, p.FilesID, c.Plan, c.Files).WithRemedy(ticket.PlanAgain)
 	}

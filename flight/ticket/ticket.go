@@ -40,7 +40,8 @@ const (
 const PlanAgain = "ask GetFlightInfo again, with the pin or cursor of the run"
 
 // Content is the content of a ticket. The query names or contains the dataset, and contains
-// the pin, the shard and the cursor. If there is a cursor, the pin is part of it.
+// the pin, the shard and the cursor. If there is a cursor, the pin is part of it. The query does
+// not contain the algorithm: the release before refuses queries with that field.
 type Content struct {
 	Digest    string          `json:"digest"` // of the dataset
 	Plan      string          `json:"plan"`   // plan.Plan.ID
@@ -62,7 +63,7 @@ type Content struct {
 
 // New returns the content of a ticket for a query and its plan.
 func New(q dataset.Query, p *plan.Plan) Content {
-	q.Pin = p.Rows.Pin
+	q.Pin, q.Algorithm = p.Rows.Pin, 0
 	return Content{Digest: p.Digest, Plan: p.ID, Files: p.FilesID, Algorithm: p.Algorithm, Query: q.Canonical()}
 }
 
@@ -220,9 +221,10 @@ func tooLarge(c Content, size int) error {
 	return e.WithRemedy("make the query smaller, beginning with %s", fmt.Sprintf("%q", largest))
 }
 
-// Asked decodes the ticket's query and sets its defaults.
+// Asked decodes the ticket's query, and sets its algorithm and its defaults.
 func (c Content) Asked() (dataset.Query, error) {
 	query, err := decode.Query(c.Query)
+	query.Algorithm = c.Algorithm
 	return query.Defaults(), fault.Op(err, "read the ticket's query")
 }
 
