@@ -51,7 +51,7 @@ def test_a_successor_is_closed_when_its_stream_has_just_opened() -> None:
         return messages
 
     successor = Successor({"position": 1}, opened)
-    with successor._lock:
+    with successor._changed:
         successor.close()
     opening.set()
     successor._thread.join(20)

@@ -6,20 +6,19 @@ until another server has opened the rest.
 
 from __future__ import annotations
 
-import atexit
 import itertools
 import json
 import logging
 import os
 import secrets
 import threading
-import weakref
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import pyarrow.flight as flight
 
 from penstock import errors
+from penstock.threads import may_start
 
 if TYPE_CHECKING:
     from penstock.call import Call
@@ -35,40 +34,6 @@ Notice = Mapping[str, Any]
 
 # Seconds after which streams are followed: those that end before need no call.
 _AFTER = 1.0
-
-
-# Seconds within which a thread must end before the interpreter does.
-_END_LIMIT = 10.0
-
-
-class Ending(Protocol):
-    """What has a thread that must end before the interpreter does."""
-
-    def end(self, limit: float) -> None:
-        """Ends the thread, within a limit in seconds."""
-
-
-class _Threads:
-    """The threads of this package that call servers. The interpreter aborts the process if it ends while one is in gRPC."""
-
-    def __init__(self) -> None:
-        self.ended = False
-        self.owners: weakref.WeakSet[Any] = weakref.WeakSet()
-
-    def end(self) -> None:
-        self.ended = True
-        for owner in list(self.owners):
-            owner.end(_END_LIMIT)
-
-
-_threads = _Threads()
-atexit.register(_threads.end)
-
-
-def may_start(owner: Ending) -> bool:
-    """Reports whether a thread may start: the interpreter goes on, or waits for the owner's end."""
-    _threads.owners.add(owner)
-    return not _threads.ended
 
 
 class Follower:

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import json
-import logging
-import os
 import random
-import threading
 import time
 from collections.abc import Callable
 
 import pyarrow as pa
 
-from penstock import errors
 from penstock.addresses import Address, Key
 from penstock.channel import Channel
-from penstock.following import may_start
 from penstock.messages import Messages
 from penstock.rings import Block
 from penstock.servers import Servers
-
-_log = logging.getLogger("penstock")
+from penstock.threads import Opener
 
 # Seconds between two looks at the order of the servers, and over which the streams of a server spread.
 _LOOK = 1.0
@@ -70,7 +64,7 @@ class Homing:
         self._due, self._tries = None, 0
 
 
-class Homeward:
+class Homeward(Opener):
     """Opens the rest of a stream in a thread, and reads it up to where the reader of the old stream is.
 
     The reader goes on with the old stream meanwhile, and takes the new one when that has just the batch that is due.
@@ -82,20 +76,9 @@ class Homeward:
         Args:
             opening: opens the stream; None if there is nothing to open.
         """
-        self._opening: Callable[[], Messages | None] | None = opening
-        self._messages: Messages | None = None
         self._batch: pa.RecordBatch | Block | None = None  # the one that the reader may take
         self._step = -1
-        # The garbage collector may call close in a thread that holds the lock.
-        self._changed = threading.Condition(threading.RLock())
-        self._closed = False
-        self._pid = os.getpid()
-        self.ended = False
-        self._thread = threading.Thread(target=self._run, name="penstock-homeward", daemon=True)
-        if may_start(self):
-            self._thread.start()
-        else:
-            self.ended = True
+        super().__init__(opening)
 
     def take(self, due: int) -> tuple[Messages, pa.RecordBatch | Block] | None:
         """Returns the stream and its last batch if that is the one of a step; None otherwise. Does not wait.
@@ -113,25 +96,15 @@ class Homeward:
             self._changed.notify_all()
             return (messages, batch) if self._step == due else None
 
-    def _run(self) -> None:
-        opening, self._opening = self._opening, None
-        assert opening is not None
-        try:
-            messages = opening()
-            del opening
-            if messages is not None:
-                self._read(messages)
-        except errors.Error as e:
-            _log.debug("a stream does not go home: %s", e)
-        finally:
-            self.ended = True
-            self.close()
-
-    def _read(self, messages: Messages) -> None:
+    def _opened(self, messages: Messages) -> None:
         """Reads batches until the reader takes one, for a minute at most."""
-        deadline = time.monotonic() + _LIMIT
-        with self._changed:
-            self._messages = messages
+        try:
+            self._read(messages, time.monotonic() + _LIMIT)
+        finally:
+            self.close()
+            self._batch = None
+
+    def _read(self, messages: Messages, deadline: float) -> None:
         while not self._closed and time.monotonic() < deadline:
             batch = messages.next()
             if batch is None:
@@ -145,26 +118,3 @@ class Homeward:
                 )
                 if self._messages is None:
                     return
-
-    def end(self, limit: float) -> None:
-        """Closes the stream, and waits until its thread has ended.
-
-        Args:
-            limit: in seconds.
-        """
-        if self._pid != os.getpid():
-            return
-        self.close()
-        if self._thread.is_alive() and self._thread is not threading.current_thread():
-            self._thread.join(limit)
-
-    def close(self) -> None:
-        """Closes the stream, unless the reader has taken it. Safe to call from any thread."""
-        if self._pid != os.getpid():  # the thread that may hold the lock does not exist in a fork
-            return
-        with self._changed:
-            self._closed = True
-            messages, self._messages, self._batch = self._messages, None, None
-            self._changed.notify_all()
-        if messages is not None:
-            messages.close()
