@@ -113,7 +113,7 @@ def _suites(given: argparse.Namespace) -> list[Suite]:
     files = tpch.ensure(of_tpch, given.scale)
     tables.ensure(bench, tables.Sizes() if given.full else tables.QUICK)
     return [
-        Suite(tpch.config_path(of_tpch), files, chosen[0]),
+        Suite(tables.config_path(of_tpch), files, chosen[0]),
         Suite(tables.config_path(bench), _files_of_t(bench), chosen[1]),
     ]
 

@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import tables
-from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.transforms import BucketTransform, IdentityTransform
 
@@ -27,11 +26,10 @@ def ensure(folder: Path, sizes: tables.Sizes) -> None:
 
 
 def _write(folder: Path, sizes: tables.Sizes) -> None:
-    home = folder.resolve()
     drawn = tables.draw(sizes)
     day = np.arange(sizes.rows, dtype=np.int32) * DAYS // sizes.rows
     training = drawn.training.append_column("day", pa.array(day, pa.int32()))
-    catalog = SqlCatalog("default", uri=f"sqlite:///{home}/catalog.db", warehouse=f"file://{home}/warehouse")
+    catalog = tables.open_catalog(folder)
     catalog.create_namespace("bench")
     tables.create(catalog, "staging", drawn.staging, sizes.buckets)
     tables.create(catalog, "buckets", training, sizes.buckets)
@@ -45,24 +43,19 @@ def _write(folder: Path, sizes: tables.Sizes) -> None:
     by_day = catalog.create_table("bench.days", schema, partition_spec=PartitionSpec(*fields))
     by_day.append(training)
     catalog.close()
-    tables.config_path(folder).write_text(_CONFIG.format(folder=home))
+    tables.write_config(folder, _DATASETS)
 
 
-_CONFIG = """\
-catalogs:
-  default:
-    type: sql
-    uri: "sqlite:///{folder}/catalog.db"
-    warehouse: "file://{folder}/warehouse"
+_DATASETS = """\
 datasets:
   buckets:
-    training: {{table: bench.buckets}}
+    training: {table: bench.buckets}
     key: [request_id]
-    staging: [{{table: bench.staging}}]
+    staging: [{table: bench.staging}]
   days:
-    training: {{table: bench.days}}
+    training: {table: bench.days}
     key: [request_id]
-    staging: [{{table: bench.staging}}]
+    staging: [{table: bench.staging}]
 """
 
 

@@ -15,7 +15,6 @@ import tables
 import tpch
 import wide
 from inputs import Inputs, JoinKind
-from pyiceberg.catalog.sql import SqlCatalog
 
 T = "t"
 T_INNER = tables.INNER
@@ -60,7 +59,7 @@ def _tpch(name: str, bench: Path, scale: str) -> Join:
 
 
 def _write_tpch(home: Path, folder: Path) -> None:
-    catalog = SqlCatalog("default", uri=f"sqlite:///{home}/catalog.db", warehouse=f"file://{home}/warehouse")
+    catalog = tables.open_catalog(home)
     lineitem, orders = (
         tables.source(catalog.load_table(f"{tpch.NAMESPACE}.{name}")) for name in ("lineitem", "orders")
     )
@@ -75,7 +74,7 @@ def _write_tpch(home: Path, folder: Path) -> None:
         answer = expected.of_tables(rows, features, keys, ("l_partkey", "o_custkey"), join)
         inputs = Inputs(name, keys[0], lineitem, orders, answer, keys[1], join)
         inputs.save(tables.inputs_path(folder, name))
-    tables.config_path(folder).write_text(tpch.config_path(home).read_text() + _TPCH)
+    tables.config_path(folder).write_text(tables.config_path(home).read_text() + _TPCH)
 
 
 _TPCH = """\

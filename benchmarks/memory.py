@@ -32,7 +32,6 @@ import pyarrow.flight as flight
 import tables
 from checks import Integers, Summary
 from process import cpu_seconds, peak_bytes
-from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.transforms import BucketTransform
 from pyiceberg.types import LongType
 from running import Program, serving
@@ -153,11 +152,7 @@ def _write(folder: Path, layout: str, sizes: Sizes) -> dict[str, list[str]]:
     if layout == "key":
         known = np.concatenate([requests[:1], known])
     staging = tables.draw_staging(rng, rng.permutation(known), 50)
-    catalog = SqlCatalog(
-        "default",
-        uri=f"sqlite:///{folder}/catalog.db",
-        warehouse=f"file://{folder}/warehouse",
-    )
+    catalog = tables.open_catalog(folder)
     catalog.create_namespace("bench")
     files = {}
     for name, rows in (("training", training), ("staging", staging)):
@@ -168,7 +163,7 @@ def _write(folder: Path, layout: str, sizes: Sizes) -> dict[str, list[str]]:
         )
         files[f"{name} bytes"] = [str(rows.nbytes)]
     catalog.close()
-    (folder / "penstock.yaml").write_text(_CONFIG.format(folder=folder))
+    tables.write_config(folder, _DATASETS)
     return files
 
 
@@ -183,12 +178,7 @@ def _ids(count: int, crowded: bool) -> Integers:
     return np.random.default_rng(_SEED).permutation(np.concatenate([inside, outside]))
 
 
-_CONFIG = """\
-catalogs:
-  default:
-    type: sql
-    uri: "sqlite:///{folder}/catalog.db"
-    warehouse: "file://{folder}/warehouse"
+_DATASETS = """\
 datasets:
   joined:
     training:

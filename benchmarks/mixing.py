@@ -38,6 +38,7 @@ from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import BucketTransform, IdentityTransform
 from pyiceberg.types import LongType, NestedField
+from running import exit_status
 
 import penstock
 
@@ -204,9 +205,7 @@ def main() -> int:
                     missed.append(
                         f"{case.table}, {case.lanes} lanes, {shuffle}: {what} {value:.2f}, above {limit}"
                     )
-    for line in missed:
-        print(line, file=sys.stderr)
-    return 1 if missed else 0
+    return exit_status(missed)
 
 
 if __name__ == "__main__":

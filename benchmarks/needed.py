@@ -21,7 +21,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
-from pyiceberg.catalog.sql import SqlCatalog
+import tables
 from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
@@ -41,9 +41,7 @@ def write(folder: Path, rows: int) -> None:
     if (folder / "done").exists():
         return
     (folder / "warehouse").mkdir(parents=True)
-    catalog = SqlCatalog(
-        "default", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}/warehouse"
-    )
+    catalog = tables.open_catalog(folder)
     catalog.create_namespace("b")
     rng = np.random.default_rng(34)
 

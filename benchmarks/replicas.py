@@ -33,7 +33,7 @@ import tables
 from links import Links
 from process import machine, machine_cpu_seconds
 from replica import Replica
-from running import ROOT, RunError
+from running import ROOT, RunError, exit_status
 
 _STREAMS = 8
 _MEMORY = 512 << 20
@@ -172,9 +172,7 @@ def _report(turns: list[Turn]) -> int:
         for who, ratio in (("servers", servers_of), ("clients", clients_of)):
             if ratio > _MOST_CPU:
                 missed.append(f"{turn.replicas} replicas: {ratio:.2f} times the CPU of {who} for a row")
-    for text in missed:
-        print(f"missed: {text}")
-    return 1 if missed else 0
+    return exit_status(missed)
 
 
 def main() -> int:

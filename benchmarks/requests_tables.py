@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import tables
-from pyiceberg.catalog.sql import SqlCatalog
 
 _GENERATION = 1
 _HISTORY = 240  # elements of 8 bytes
@@ -31,16 +30,15 @@ def ensure(folder: Path, rows: int) -> None:
 
 
 def _write(folder: Path, rows: int) -> None:
-    home = folder.resolve()
-    catalog = SqlCatalog("default", uri=f"sqlite:///{home}/catalog.db", warehouse=f"file://{home}/warehouse")
+    catalog = tables.open_catalog(folder)
     catalog.create_namespace("bench")
-    text = f'catalogs:\n  default: {{type: sql, uri: "sqlite:///{home}/catalog.db"}}\ndatasets:\n'
+    datasets = "datasets:\n"
     for share in (10, 50):
         tables.create(catalog, f"t{share}", _draw(rows, share), 16)
         training = f"{{table: bench.t{share}, request_level: [{', '.join(LEVEL)}]}}"
-        text += f"  t{share}: {{training: {training}, key: [{tables.KEY}]}}\n"
+        datasets += f"  t{share}: {{training: {training}, key: [{tables.KEY}]}}\n"
     catalog.close()
-    (folder / "penstock.yaml").write_text(text)
+    tables.write_config(folder, datasets)
 
 
 def _draw(rows: int, share: int) -> pa.Table:

@@ -22,6 +22,13 @@ _CLIENT_LIMIT = 900
 _STOP_LIMIT = 20
 
 
+def exit_status(missed: Sequence[str]) -> int:
+    """Prints what was missed, a line each. Returns the exit status: 1 if there is any."""
+    for text in missed:
+        print(f"missed: {text}")
+    return 1 if missed else 0
+
+
 class RunError(Exception):
     """A process did not finish; the message is its last output."""
 

@@ -17,7 +17,6 @@ import numpy as np
 import pyarrow as pa
 import tables
 from checks import Integers
-from pyiceberg.catalog.sql import SqlCatalog
 
 _GENERATION = 1
 _RECENT = 10  # elements of the list
@@ -30,11 +29,10 @@ def ensure(folder: Path, sizes: tables.Sizes) -> None:
 
 
 def _write(folder: Path, sizes: tables.Sizes) -> None:
-    home = folder.resolve()
     drawn = tables.draw(sizes)
     rng = np.random.default_rng(sizes.seed + 2)
     requests = np.unique(drawn.training[tables.KEY].to_numpy())
-    catalog = SqlCatalog("default", uri=f"sqlite:///{home}/catalog.db", warehouse=f"file://{home}/warehouse")
+    catalog = tables.open_catalog(folder)
     catalog.create_namespace("bench")
     tables.create(catalog, "t", drawn.training, 16)
     tables.create(catalog, "history", drawn.staging, 16)

@@ -28,7 +28,7 @@ from pathlib import Path
 import s3_tables
 import tables
 from replica import Replica
-from running import ROOT, RunError
+from running import ROOT, RunError, exit_status
 
 _SHARDS = 4  # of each job
 _MEMORY = 512 << 20
@@ -140,9 +140,7 @@ def _report(one: Turn, all_jobs: Turn) -> int:
             missed.append(f"{turn.jobs} jobs: other rows, or another order")
         if requests > _MOST:
             missed.append(f"{turn.jobs} jobs: {requests:.2f} times the requests of one")
-    for text in missed:
-        print(f"missed: {text}")
-    return 1 if missed else 0
+    return exit_status(missed)
 
 
 def main() -> int:

@@ -129,6 +129,31 @@ def config_path(folder: Path) -> Path:
     return folder / "penstock.yaml"
 
 
+_CATALOG = """\
+catalogs:
+  default:
+    type: sql
+    uri: "sqlite:///{folder}/catalog.db"
+    warehouse: "file://{folder}/warehouse"
+"""
+
+
+def write_config(folder: Path, datasets: str = "") -> None:
+    """Writes the server's configuration.
+
+    Args:
+        folder: has the catalog.
+        datasets: the section `datasets`, as YAML.
+    """
+    config_path(folder).write_text(_CATALOG.format(folder=folder.resolve()) + datasets)
+
+
+def open_catalog(folder: Path) -> SqlCatalog:
+    """Opens the catalog of a folder."""
+    home = folder.resolve()
+    return SqlCatalog("default", uri=f"sqlite:///{home}/catalog.db", warehouse=f"file://{home}/warehouse")
+
+
 def draw(sizes: Sizes) -> Drawn:
     """Draw all rows of T, training rows of a request adjacent."""
     rng = np.random.default_rng(sizes.seed)
@@ -194,11 +219,7 @@ def draw_staging(rng: np.random.Generator, requests: Integers, history: int) -> 
 def _write(folder: Path, sizes: Sizes) -> None:
     drawn = draw(sizes)
     order = np.random.default_rng(sizes.seed + 1).permutation(sizes.rows)
-    catalog = SqlCatalog(
-        "default",
-        uri=f"sqlite:///{folder.resolve()}/catalog.db",
-        warehouse=f"file://{folder.resolve()}/warehouse",
-    )
+    catalog = open_catalog(folder)
     catalog.create_namespace("bench")
     staging = source(create(catalog, "staging", drawn.staging, sizes.buckets))
     for dataset in DATASETS:
@@ -210,15 +231,10 @@ def _write(folder: Path, sizes: Sizes) -> None:
             inner.save(inputs_path(folder, INNER))
         Inputs(dataset, KEY, training, staging, drawn.expected).save(inputs_path(folder, dataset))
     catalog.close()
-    config_path(folder).write_text(_CONFIG.format(folder=folder.resolve()))
+    write_config(folder, _DATASETS)
 
 
-_CONFIG = """\
-catalogs:
-  default:
-    type: sql
-    uri: "sqlite:///{folder}/catalog.db"
-    warehouse: "file://{folder}/warehouse"
+_DATASETS = """\
 datasets:
   t:
     training:

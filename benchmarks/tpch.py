@@ -67,24 +67,9 @@ def ensure(folder: Path, scale: str) -> dict[str, list[str]]:
     return sources
 
 
-def config_path(folder: Path) -> Path:
-    """Where `ensure` writes the server's configuration; it has no datasets."""
-    return folder / "penstock.yaml"
-
-
-_CONFIG = """\
-catalogs:
-  default:
-    type: sql
-    uri: "sqlite:///{folder}/catalog.db"
-    warehouse: "file://{folder}/warehouse"
-"""
-
-
 def _write(folder: Path, scale: str) -> None:
-    home = folder.resolve()
-    config_path(folder).write_text(_CONFIG.format(folder=home))
-    catalog = SqlCatalog("default", uri=f"sqlite:///{home}/catalog.db", warehouse=f"file://{home}/warehouse")
+    tables.write_config(folder)
+    catalog = tables.open_catalog(folder)
     catalog.create_namespace(NAMESPACE)
     generated = _generate(folder / "generated", scale)
     lineitem, orders = generated["lineitem"], generated["orders"]

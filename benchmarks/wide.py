@@ -20,7 +20,6 @@ import pyarrow as pa
 import tables
 from checks import STAGING_FACTOR, TRAINING_FACTOR, Integers
 from inputs import Inputs
-from pyiceberg.catalog.sql import SqlCatalog
 
 DATASET = "wide"
 
@@ -138,8 +137,7 @@ _KINDS: tuple[tuple[str, Callable[[Random, int], Any]], ...] = (
 
 def _write(folder: Path, sizes: Sizes) -> None:
     training, staging = draw(sizes)
-    home = folder.resolve()
-    catalog = SqlCatalog("default", uri=f"sqlite:///{home}/catalog.db", warehouse=f"file://{home}/warehouse")
+    catalog = tables.open_catalog(folder)
     catalog.create_namespace("bench")
     rows, features = (
         tables.source(tables.create(catalog, name, table, sizes.buckets))
@@ -150,15 +148,10 @@ def _write(folder: Path, sizes: Sizes) -> None:
         training, staging, (tables.KEY, tables.KEY), (TRAINING_FACTOR, STAGING_FACTOR)
     )
     Inputs(DATASET, tables.KEY, rows, features, answer).save(tables.inputs_path(folder, DATASET))
-    tables.config_path(folder).write_text(_CONFIG.format(folder=home))
+    tables.write_config(folder, _DATASETS)
 
 
-_CONFIG = """\
-catalogs:
-  default:
-    type: sql
-    uri: "sqlite:///{folder}/catalog.db"
-    warehouse: "file://{folder}/warehouse"
+_DATASETS = """\
 datasets:
   wide:
     training:
