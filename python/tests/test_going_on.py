@@ -271,7 +271,7 @@ def test_streams_that_only_move(
     fake_address: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After one try at once, the delays are those after a failure."""
-    monkeypatch.setattr("penstock.reading._QUIET", 0.0)
+    monkeypatch.setattr("penstock.interruption._QUIET", 0.0)
     with penstock.connect(fake_address, reconnect=0.3) as client:
         stream = client.read("moves ever")
         with pytest.raises(penstock.Unavailable, match="is shutting down"):

@@ -8,20 +8,20 @@ import logging
 import threading
 import time
 import weakref
-from collections.abc import Callable
 from typing import Any, Self
 
 import pyarrow as pa
 
 from penstock import errors, receivers, reports, traces
-from penstock.backoff import Backoff
 from penstock.bound import BoundQuery, PlannedQuery
 from penstock.channel import Channel
 from penstock.fields import Cursor
 from penstock.following import Notice
 from penstock.homeward import Homeward, Homing
+from penstock.interruption import Interruption
 from penstock.messages import Messages, Way
 from penstock.plan import Endpoint, Plan
+from penstock.rest import Rest
 from penstock.rests import rests
 from penstock.rings import Block
 from penstock.servers import Choice, is_retryable, may_differ
@@ -36,9 +36,6 @@ _WENT_HOME = "the first server for the stream has returned"
 
 # A stream that will end within this many seconds stays where it is.
 _LAST = 10.0
-
-# Seconds that a stream that moves waits without a warning: the servers to which it moves may be restarting, too.
-_QUIET = 10.0
 
 
 class Reading:
@@ -73,7 +70,7 @@ class Reading:
         self._bound = bound
         self._plan = plan
         self._endpoint = endpoint
-        self._shard = shard
+        self._rest = Rest(bound, plan, endpoint, shard)
         self._choice = Choice(bound.servers, bound.key_of(endpoint, plan, shard))
         self._channel: Channel | None = None  # the last one
         self._ticket: bytes | None = self._endpoint.ticket  # None if the rest must be planned again
@@ -85,12 +82,8 @@ class Reading:
         stays = bound.limit is not None or not bound.servers.settings.moves or bound.servers.settings.group
         self._homing = None if stays else Homing(bound.servers, self._choice.key or "")
         self._began: float | None = None  # by the monotonic clock: when the first batch came
-        self._backoff = Backoff(bound.servers.settings.reconnect)
-        self._quiet_until = (
-            0.0  # by the monotonic clock: until then, a stream that moves waits without a warning
-        )
-        self._warned = False  # since the last batch
         self._closed = threading.Event()
+        self._interruption = Interruption(bound.name, bound.servers.settings.reconnect, self._closed)
         self._parts: list[dict[str, Any]] = []
         self._cursor: bytes | None = None
         self._tensor_plan: bytes | None = None
@@ -176,7 +169,7 @@ class Reading:
             raise errors.Invalid("the first rows of a split cannot be read alone", remedy="read a stream")
         if self._ended:
             return []
-        rest = self._rest(self.cursor)
+        rest = self._rest.query(self.cursor, self.rows)
         left = rows if rest.limit is None else min(rows, rest.limit)
         if left == 0:
             return []
@@ -216,23 +209,13 @@ class Reading:
         if messages.moved:
             self._move(messages)
             return self._next()
-        if self._backoff.tries:
-            self.resumed += self._warned
-            _log.log(
-                logging.WARNING if self._warned else logging.INFO,
-                "the stream of %s resumed after %.1f s, at row %d",
-                self._bound.name,
-                self._backoff.elapsed,
-                self.rows,
-            )
-            self._backoff.reset()
-        self._quiet_until, self._warned = 0.0, False
+        self.resumed += self._interruption.end(self.rows)
         if batch is None:
             self._stay()
             self._check_complete()
             return None
         if self._parts and (messages.batches == 1 or at_home):
-            self._check_continuation(messages.cursor)
+            self._rest.check_continuation(self._cursor, messages.cursor)
         self._cursor = messages.cursor
         self._began = self._began or time.monotonic()
         self.way, self.why = messages.way, messages.why or self._why
@@ -257,11 +240,13 @@ class Reading:
         else:
             if self._bound.limit is not None and self.rows >= self._bound.limit:
                 return False
-            found = self._replan(self.cursor, lambda bound: bound.plan(self._choice, self._check_same))
-            left = self._rest_of(found, started=self._cursor is not None)
-            if left is None:
+            rest = self._rest.planned(
+                self.cursor, self.rows, lambda bound, check: bound.plan(self._choice, check)
+            )
+            if rest is None:
                 return False
-            self._channel, ticket, plan = found.channel, left.ticket, found.plan
+            found, endpoint = rest
+            self._channel, ticket, plan = found.channel, endpoint.ticket, found.plan
         self._bound.servers.use(self._channel)
         self._messages = self._messages_of(self._channel, ticket, plan)
         self._skips_receiver = False
@@ -299,58 +284,17 @@ class Reading:
         def opening() -> Messages | None:
             choice = Choice(self._bound.servers, self._choice.key)
             choice.failed(messages.channel)
-            found = self._replan(cursor, lambda bound: bound.plan(choice, self._check_same))
-            left = self._rest_of(found, started=True)
-            if left is None:
+            rest = self._rest.planned(cursor, self.rows, lambda bound, check: bound.plan(choice, check))
+            if rest is None:
                 return None
-            opened = self._messages_of(found.channel, left.ticket, found.plan)
+            found, endpoint = rest
+            opened = self._messages_of(found.channel, endpoint.ticket, found.plan)
             opened.open()
             return opened
 
         self._successor = Successor(cursor, opening)
         if self._closed.is_set() or messages is not self._messages:  # the reader did not wait
             self._successor.close()
-
-    def _replan(self, cursor: Cursor | None, plan: Callable[[BoundQuery], PlannedQuery]) -> PlannedQuery:
-        """Plans the rest of the stream.
-
-        Args:
-            cursor: the position before the rest; None for its start.
-            plan: plans a query, with `_check_same`.
-        """
-        bound = self._rest(cursor)
-        found = plan(bound)
-        if not found.plan.schema.equals(self._plan.schema):
-            # The dataset may have other columns now. The stream keeps its original columns.
-            found = plan(bound.with_columns_of(self._plan.schema))
-        if not found.plan.schema.equals(self._plan.schema):
-            raise errors.Corrupt(
-                f"the stream of {self._bound.name} cannot resume: its schema has changed",
-                remedy="read it from the start",
-            )
-        return found
-
-    def _check_same(self, found: PlannedQuery) -> None:
-        """Checks that a plan of the rest is a part of the stream's plan.
-
-        Raises:
-            Expired: it is another plan, or has other expressions. A server with another configuration may have the plan.
-        """
-        if found.plan.id != self._plan.id:
-            raise errors.Expired(
-                f"the stream of {self._bound.name} cannot resume: its plan was {self._plan.id}, and is "
-                f"{found.plan.id} now; the dataset's configuration has changed",
-                remedy="read it from the start",
-            )
-        # A server of an older version has no digests.
-        theirs = found.plan.computed
-        changed = [name for name, ours in self._plan.computed.items() if theirs.get(name, ours) != ours]
-        if changed:
-            raise errors.Expired(
-                f"the stream of {self._bound.name} cannot resume: the expression of column {changed[0]}, or a fitted list "
-                "that it names, has changed since the stream began",
-                remedy="read it from the start, or restore the expression and the list in the config file",
-            )
 
     def _go_home(self, homing: Homing, messages: Messages) -> None:
         """Begins to open the rest at the first server for the stream, if it is time."""
@@ -360,9 +304,11 @@ class Reading:
         cursor = self.cursor
 
         def opening() -> Messages | None:
-            found = self._replan(cursor, lambda bound: bound.planned_by(home, self._check_same))
-            left = self._rest_of(found, started=True)
-            return None if left is None else self._messages_of(found.channel, left.ticket, found.plan)
+            rest = self._rest.planned(cursor, self.rows, lambda bound, check: bound.planned_by(home, check))
+            if rest is None:
+                return None
+            found, endpoint = rest
+            return self._messages_of(found.channel, endpoint.ticket, found.plan)
 
         homeward = self._homeward = Homeward(opening)
         weakref.finalize(self, homeward.close).atexit = False
@@ -406,48 +352,15 @@ class Reading:
         _log.debug("the stream of %s is at its first server again, at row %d", self._bound.name, self.rows)
         return batch
 
-    def _rest(self, cursor: Cursor | None) -> BoundQuery:
-        """Returns the query for the rows after a position of this stream."""
-        if cursor is None:
-            return self._bound.restarted(self._plan, self._shard)
-        return self._bound.rest(self._plan, cursor, self.rows)
-
-    def _rest_of(self, found: PlannedQuery, *, started: bool) -> Endpoint | None:
-        """Returns the endpoint for the remaining rows; None if there are none.
-
-        Args:
-            found: the plan of the remaining rows.
-            started: whether rows come before them.
-        """
-        ours = self._endpoint.splits
-        if ours is None:
-            if len(found.endpoints) != 1:
-                raise errors.Internal(
-                    f"the server returned {len(found.endpoints)} endpoints for the rest of one shard"
-                )
-            return found.endpoints[0]
-        if not started:
-            same = [endpoint for endpoint in found.endpoints if endpoint.splits == ours]
-            if len(same) != 1:
-                raise errors.Internal("the server does not list the splits that it listed before")
-            return same[0]
-        first = found.endpoints[0]
-        theirs = first.splits or ()
-        if theirs and ours[-len(theirs) :] == theirs:
-            return first
-        if set(theirs) & set(ours):
-            raise errors.Internal("the server's splits after the cursor differ from those of the plan")
-        return None
-
     def _move(self, messages: Messages) -> None:
         """Prepares to read the rest from another server.
 
         Raises:
             Unavailable: all servers move the stream before its next batch. A retry waits.
         """
-        first = messages.batches > 0 or not self._quiet_until
+        first = messages.batches > 0 or not self._interruption.is_move
         if first:
-            self._quiet_until = time.monotonic() + _QUIET
+            self._interruption.moves()
         rests.failed(messages.channel.address)
         others = self._choice.failed(messages.channel)
         if not (first or others):
@@ -503,40 +416,19 @@ class Reading:
         if not is_retryable(failure):
             return False
         if messages is None:  # all servers have failed to plan the rest
-            return self._waits(failure)
+            return self._interruption.wait(failure, self.rows)
         messages.note_failure(failure)
         others = self._choice.failed(messages.channel)
         if moves:
             self.moved += 1
-            self._quiet_until = time.monotonic() + _QUIET
+            self._interruption.moves()
         if others and (moves or not messages.begun):
             # Like every call, one that opens a stream tries all addresses.
             _log.debug(
                 "the stream of %s moves on from %s: %s", self._bound.name, messages.channel.address, failure
             )
             return True
-        return self._waits(failure)
-
-    def _waits(self, failure: errors.Error) -> bool:
-        """Waits before a retry. Reports whether to retry."""
-        wait = self._backoff.next(failure.retry_after)
-        if wait is None:
-            failure.add_note(
-                f"Retried {self._backoff.tries} times in {self._bound.servers.settings.reconnect:g} seconds."
-            )
-            return False
-        self._warned = self._warned or time.monotonic() >= self._quiet_until
-        _log.log(
-            logging.WARNING if self._warned else logging.INFO,
-            "the stream of %s broke after %d rows; retry %d in %.1f s, giving up in %.0f s: %s",
-            self._bound.name,
-            self.rows,
-            self._backoff.tries,
-            wait,
-            self._backoff.left,
-            failure,
-        )
-        return not self._closed.wait(wait)
+        return self._interruption.wait(failure, self.rows)
 
     def _avoid_receiver(self, messages: Messages, failure: errors.Error) -> bool:
         """Decides whether a failed stream is read again at once, because its receiver may be the cause."""
@@ -553,17 +445,6 @@ class Reading:
                 return False
         _log.info("reading the stream of %s again, at row %d: %s", self._bound.name, self.rows, failure)
         return True
-
-    def _check_continuation(self, cursor: bytes | None) -> None:
-        """Checks that the first batch of a new connection directly follows the last batch."""
-        before, after = json.loads(self._cursor or b"{}"), json.loads(cursor or b"{}")
-        due = before.get("step", 0) + self._bound.step_stride
-        if after.get("step") != due or after.get("plan") != before.get("plan"):
-            raise errors.Corrupt(
-                f"the stream of {self._bound.name} resumed at step {after.get('step')} of plan "
-                f"{after.get('plan')}, instead of step {due} of plan {before.get('plan')}",
-                remedy="read again from the cursor of the last batch",
-            )
 
     def _check_complete(self) -> None:
         planned = self._endpoint.rows
