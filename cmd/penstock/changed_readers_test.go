@@ -93,7 +93,7 @@ func TestChangesSayHowDatasetsReadTheTable(t *testing.T) {
 	l.change(t, append(csvStage(t, l.lake, "h", "id,f\n300,1\n300,2\n"), "--allow-duplicates", "--no-check")...)
 	require.NotContains(t, l.change(t, append(restore, "--dry-run")...), "dataset clicks")
 	for range 2 { // a repeated command writes nothing
-		require.Contains(t, l.change(t, restore...), "\ndataset clicks: 50% of 200 sampled rows match (h)\n")
+		require.Contains(t, l.change(t, restore...), "\ndataset clicks: 43.43% of 99 sampled rows match (h)\n")
 	}
 	require.NotContains(t, l.change(t, append(restore, "--no-check")...), "dataset clicks")
 	require.NotContains(t, l.change(t, "undo", "features.other", "--yes"), "\ndataset ", "the table is dropped")
@@ -207,7 +207,7 @@ func TestStagesDoNotBlameThemselvesForEarlierChanges(t *testing.T) {
     key: [id]
     staging: [{name: other, table: features.other}]
 `, map[string]string{"rows": rowsOf("label", 0, 200), "h": rowsOf("f", 0, 100), "other": rowsOf("f", 0, 200)})
-	require.Contains(t, l.change(t, "stage", "features.other", l.file(t, "more.csv", rowsOf("f", 200, 201)), "--schema", "id: long, f: long"), "\ndataset twice: 100% of 200")
+	require.Contains(t, l.change(t, "stage", "features.other", l.file(t, "more.csv", rowsOf("f", 200, 201)), "--schema", "id: long, f: long"), "\ndataset twice: 100% of 101")
 	l.change(t, "promote", "clicks", "h", "--no-check")
 	tokens := filepath.Join(t.TempDir(), "server.tokens")
 	token := issued(t, tokens, "writer")

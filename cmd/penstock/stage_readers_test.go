@@ -100,14 +100,14 @@ func TestStageSaysHowDatasetsReadTheTable(t *testing.T) {
 	var out stagedResult
 	require.NoError(t, json.Unmarshal([]byte(got.stdout), &out))
 	require.Len(t, out.Readers, 5)
-	require.Equal(t, "clicks h 200 151", fmt.Sprint(out.Readers[0].Dataset, " ", out.Readers[0].Entry, " ", out.Readers[0].Rows, " ", out.Readers[0].Matched))
+	require.Equal(t, "clicks h 99 79", fmt.Sprint(out.Readers[0].Dataset, " ", out.Readers[0].Entry, " ", out.Readers[0].Rows, " ", out.Readers[0].Matched))
 	require.True(t, out.Readers[4].Failure.Before)
 	require.Equal(t, "invalid", out.Readers[4].Failure.Kind)
 
 	again := stage(rowsOf("f", 0, 1))
 	require.Contains(t, again.stdout, "has the rows already")
 	require.Contains(t, again.stdout, "\nat that snapshot, which later changes may have replaced:\ndataset clicks: ")
-	require.Equal(t, "dataset clicks: 75.5% of 200 sampled rows match (h)", datasetLines(again.stdout)[0])
+	require.Equal(t, "dataset clicks: 79.8% of 99 sampled rows match (h)", datasetLines(again.stdout)[0])
 	require.NotContains(t, stage(rowsOf("f", 900, 901), "--dry-run").stdout, "dataset ")
 	require.NotContains(t, stage(rowsOf("f", 900, 901), "--no-check", "--json").stdout, "readers")
 
@@ -332,7 +332,7 @@ func TestPromotedEntriesAreNotMeasured(t *testing.T) {
 	got = stage(rowsOf("f", 200, 201))
 	require.Zero(t, got.code, got.stderr)
 	require.Equal(t, "dataset clicks: reads promoted columns of the training table, and not the staged rows (h)", datasetLines(got.stdout)[0])
-	require.Equal(t, "dataset semi: 100% of 100 sampled rows match (h)", datasetLines(got.stdout)[1])
+	require.Equal(t, "dataset semi: 100% of 57 sampled rows match (h)", datasetLines(got.stdout)[1])
 }
 
 // A sample has rows of four splits, from all of their length. Each training row counts once, and rows
@@ -365,4 +365,43 @@ datasets:
 		require.Greater(t, one.Rows, int64(most*9/10))
 		require.InDelta(t, 0.5, float64(one.Matched)/float64(one.Rows), 0.05)
 	}
+}
+
+// The sample has the training rows that the staged files can match, also if these are not the newest. A stage whose files no training
+// row can match says so.
+//
+// spec: stage-157, stage-195
+func TestSamplesShowTheStagedDays(t *testing.T) {
+	l := lake{dir: t.TempDir()}
+	_, done := newCatalog(t, l.dir)
+	done()
+	l.config = l.file(t, "penstock.yaml", `
+catalogs:
+  default: {type: sql, uri: "sqlite:///catalog.db", warehouse: ".", writes: {namespaces: [features]}}
+datasets:
+  clicks:
+    training: {table: features.rows}
+    key: [id]
+    staging: [{name: h, table: features.h, columns: [], matched_as: found, align: {training: day, rule: same}}]
+`)
+	day := func(day, from, to int) string {
+		b := strings.Builder{}
+		for id := from; id < to; id++ {
+			fmt.Fprintf(&b, "%d,%d\n", id, day)
+		}
+		return b.String()
+	}
+	stage := func(table, rows string, args ...string) []string {
+		got := run(t, append(append(csvStage(t, l, table, "id,day\n"+rows), "--key", "id", "--buckets", "1", "--partition", "day", "--config", l.config), args...)...)
+		require.Zero(t, got.code, got.stderr)
+		return datasetLines(got.stdout)
+	}
+	for n := range 8 {
+		stage("rows", day(n, 100*n, 100*n+100), "--no-check")
+	}
+	stage("h", day(7, 700, 800), "--no-check")
+	require.Equal(t, []string{"dataset clicks: 25% of 100 sampled rows match (h)"}, stage("h", day(2, 200, 225)))
+	require.Equal(t, []string{"dataset clicks: 75% of 200 sampled rows match (h)"}, stage("h", day(3, 300, 400)+day(2, 225, 250)))
+	got := stage("h", day(9, 900, 910))
+	require.Contains(t, got[1], "warning: no training row can match the staged files, so the sample shows other rows; penstock verify clicks")
 }

@@ -111,7 +111,7 @@ func (w *Service) put(c *call.Call, stream grpc.ServerStream, first *rowsin.Firs
 			before = nil
 		}
 		out.Readers = w.checkReaders(ctx, c, CheckedChange{
-			Table: command.Table, Branch: command.Branch, Snapshot: out.Snapshot, Parent: out.Parent, BrokenRules: out.BrokenRules, Before: before,
+			Table: command.Table, Branch: command.Branch, Snapshot: out.Snapshot, Parent: out.Parent, Staged: true, BrokenRules: out.BrokenRules, Before: before,
 		})
 	}
 	return sendPut(stream, putResult{Result: &out})

@@ -77,6 +77,7 @@ type TableDrop struct {
 type CheckedChange struct {
 	Table, Branch    string // the branch "" is main
 	Snapshot, Parent int64  // of the branch after and before the change; 0: none, or the change made none
+	Staged           bool   // the change has staged rows
 	BrokenRules      []stage.BrokenRule
 	// Before has the errors of planning the datasets before the change, by dataset. A dataset that it
 	// lacks is planned with Parent.

@@ -49,6 +49,7 @@ type Change struct {
 	Snapshot int64  // the snapshot that the change has made; 0: a branch other than main was removed, or main has no snapshot
 	Parent   int64  // the snapshot of the branch before the change; 0: none
 	Peer     string // the client whose share of the memory the check uses
+	Staged   bool   // the change has staged rows
 	// BrokenRules are the entries that the change is known to have broken.
 	BrokenRules []stage.BrokenRule
 	// Before has the result of PlanReaders before the change. A dataset that it lacks is planned with
@@ -126,10 +127,11 @@ const trainingUse = -1
 // readerCheck is the check of one dataset.
 type readerCheck struct {
 	Datasets
-	change Change
-	reader Reader
-	uses   []use
-	found  []stage.ReaderCheck // by use
+	change   Change
+	reader   Reader
+	uses     []use
+	found    []stage.ReaderCheck // by use
+	training *catalog.Table      // the training table of the planned dataset
 }
 
 func (d Datasets) newReaderCheck(of Change, r Reader) *readerCheck {
@@ -191,7 +193,8 @@ func (c *readerCheck) run(ctx context.Context) []stage.ReaderCheck {
 		case p.Relation.Staging[of.entry].Promoted != nil:
 			to.NotMeasured = "reads promoted columns of the training table, and not the staged rows"
 		default:
-			c.measure(ctx, p.Plan, of.entry, to)
+			c.training = p.Relation.Training
+			c.measure(ctx, of.entry, to)
 			c.brokenRule(ctx, to)
 		}
 	})
@@ -213,7 +216,8 @@ func (c *readerCheck) measureAlone(ctx context.Context, entry int, to *stage.Rea
 	}
 	planned := *to.Failure
 	to.Failure = nil
-	if c.measure(ctx, p.Plan, entry, to); to.Failure == nil || to.Failure.Before {
+	c.training = p.Relation.Training
+	if c.measure(ctx, entry, to); to.Failure == nil || to.Failure.Before {
 		to.Failure = &planned
 	}
 	if to.Warning != "" {
@@ -328,23 +332,20 @@ func (c *readerCheck) disclosed(ctx context.Context, err error) error {
 	return c.reader.Disclosed(ctx, err)
 }
 
-// measure measures the match rate of an entry, given the plan of the dataset.
-func (c *readerCheck) measure(ctx context.Context, whole *plan.Plan, entry int, to *stage.ReaderCheck) {
-	p, err := c.planEntry(ctx, whole, entry, c.change.Snapshot)
+// measure measures the match rate of an entry.
+func (c *readerCheck) measure(ctx context.Context, entry int, to *stage.ReaderCheck) {
+	splits, touched, err := c.touchedSplits(ctx, entry)
 	if err != nil { // the dataset can be planned, so it is not broken
 		to.NotMeasured = cmp.Or(c.notMeasured(ctx, err), c.becauseOf(ctx, err))
 		return
 	}
-	rows, matched, err := c.sample(ctx, p)
+	rows, matched, err := c.sample(ctx, splits, entry, c.change.Snapshot)
 	if err != nil {
 		c.failed(ctx, to, err, func(ctx context.Context) error {
 			if c.change.Parent == 0 {
 				return errNoParent
 			}
-			p, err := c.planEntry(ctx, whole, entry, c.change.Parent)
-			if err == nil {
-				_, _, err = c.sample(ctx, p)
-			}
+			_, _, err := c.sample(ctx, splits, entry, c.change.Parent)
 			return err
 		})
 		return
@@ -353,6 +354,9 @@ func (c *readerCheck) measure(ctx context.Context, whole *plan.Plan, entry int, 
 		to.NotMeasured = "not measured: there are no training rows"
 	}
 	to.Warning = warningOf(c.reader.Dataset, entry, rows, matched, c.verifying(entry, to))
+	if c.change.Staged && !touched && rows > 0 && to.Warning == "" && !c.reader.Dataset.Staging[entry].AnyMatch && !c.reader.Rights.Limits(c.reader.Dataset) {
+		to.Warning = "no training row can match the staged files, so the sample shows other rows; " + c.verifying(entry, to) + " compares the keys of both tables"
+	}
 }
 
 // verifying returns the command that compares the keys of all rows with those of the snapshot that was sampled.
@@ -387,8 +391,9 @@ func warningOf(d dataset.Dataset, entry int, rows, matched int64, command string
 }
 
 // planEntry plans a dataset of the training table and one entry, whose only column tells which rows
-// match. The entry keeps its rules, and drops no training row.
-func (c *readerCheck) planEntry(ctx context.Context, whole *plan.Plan, entry int, snapshot int64) (loader.Planned, error) {
+// match. The entry keeps its rules, and drops no training row. sample is the share of the training
+// rows; nil: all of them.
+func (c *readerCheck) planEntry(ctx context.Context, sample *dataset.Sample, entry int, snapshot int64) (loader.Planned, error) {
 	d, s := c.reader.Dataset, c.reader.Dataset.Staging[entry]
 	if !s.Join.Adds() || s.Duplicates.Multiply() { // several rows of a key are no error
 		s.Duplicates = rule.DuplicatesFirst
@@ -397,21 +402,21 @@ func (c *readerCheck) planEntry(ctx context.Context, whole *plan.Plan, entry int
 		s.Missing = rule.MissingNull
 	}
 	s.Join, s.Nulls, s.Columns, s.Prefix, s.Defaults, s.MinMatch = rule.Left, rule.NullsReplace, []dataset.Column{}, "", nil, 0
-	s.MatchedAs = unusedName("matched", whole.Relation.Training)
+	s.MatchedAs = unusedName("matched", c.training)
 	alone := dataset.Dataset{Training: d.Training, Key: d.Key, Staging: []dataset.Staging{s}}
 	alone.Training.Distinct, alone.Training.RequestLevel = nil, nil // these do not affect which keys match
 	q := dataset.Query{
-		Rows:    dataset.Rows{Sample: &dataset.Sample{Rate: sampleRate(whole)}, Pin: dataset.Pin{Staging: withPin(nil, s.Name, dataset.TablePin{Snapshot: snapshot})}},
+		Rows:    dataset.Rows{Sample: sample, Pin: dataset.Pin{Staging: withPin(nil, s.Name, dataset.TablePin{Snapshot: snapshot})}},
 		Reading: dataset.Reading{Columns: []dataset.Column{{Column: s.MatchedAs}}, Shard: dataset.Shard{Of: 1}, BatchRows: sampledRows, Limit: sampledRows},
 	}
 	return c.Loader.PlanDataset(ctx, alone, loader.PlanRequest{Query: q, Rights: c.reader.Rights})
 }
 
-// sampleRate returns the share of rows of which the largest sampled split has about sampledRows.
-func sampleRate(whole *plan.Plan) float64 {
+// sampleRate returns the share of rows of which the largest of the splits has about sampledRows.
+func sampleRate(splits []plan.Split) float64 {
 	largest := int64(sampledRows)
-	for _, i := range newestSplits(whole) {
-		largest = max(largest, whole.Splits[i].Rows)
+	for _, s := range splits {
+		largest = max(largest, s.Rows)
 	}
 	return float64(sampledRows) / float64(largest)
 }
@@ -424,11 +429,18 @@ func unusedName(name string, t *catalog.Table) string {
 	return name
 }
 
-// sample reads the drawn rows of the splits with the newest files. It returns the number of training rows,
-// and of those that match.
-func (c *readerCheck) sample(ctx context.Context, p loader.Planned) (rows, matched int64, err error) {
-	for _, split := range newestSplits(p.Plan) {
-		s, err := c.Loader.Open(ctx, p, loader.StreamOptions{Part: plan.Part{From: split, To: split + 1}, Peer: c.change.Peer})
+// sample reads the drawn rows of splits. It returns the number of training rows, and of those that
+// match.
+func (c *readerCheck) sample(ctx context.Context, splits []plan.Split, entry int, snapshot int64) (rows, matched int64, err error) {
+	p, err := c.planEntry(ctx, &dataset.Sample{Rate: sampleRate(splits)}, entry, snapshot)
+	if err != nil {
+		return 0, 0, err
+	}
+	for i, split := range p.Splits {
+		if !slices.ContainsFunc(splits, func(s plan.Split) bool { return s.ID == split.ID }) {
+			continue
+		}
+		s, err := c.Loader.Open(ctx, p, loader.StreamOptions{Part: plan.Part{From: i, To: i + 1}, Peer: c.change.Peer})
 		if err != nil {
 			return 0, 0, err
 		}
@@ -453,20 +465,4 @@ func trues(of *array.Boolean) (n int) {
 		}
 	}
 	return n
-}
-
-// newestSplits returns the positions of at most sampledSplits splits, those with the newest files.
-func newestSplits(p *plan.Plan) []int {
-	newest := func(s plan.Split) (at int64) {
-		for _, f := range s.Files {
-			at = max(at, f.File.Sequence, int64(f.File.Rank))
-		}
-		return at
-	}
-	order := make([]int, len(p.Splits))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(newest(p.Splits[b]), newest(p.Splits[a])) })
-	return order[:min(len(order), sampledSplits)]
 }

@@ -71,7 +71,7 @@ func (w TableWriter) Stage(ctx context.Context, request dataset.TableWrite, from
 // CheckReaders implements changes.TableWriter.
 func (w TableWriter) CheckReaders(ctx context.Context, made changes.CheckedChange, client changes.CheckingClient) []stage.ReaderCheck {
 	change := staged.Change{
-		Table: made.Table, Branch: made.Branch, Snapshot: made.Snapshot, Parent: made.Parent, Peer: client.Peer, BrokenRules: made.BrokenRules, Before: made.Before,
+		Table: made.Table, Branch: made.Branch, Snapshot: made.Snapshot, Parent: made.Parent, Peer: client.Peer, Staged: made.Staged, BrokenRules: made.BrokenRules, Before: made.Before,
 	}
 	if client.Busy {
 		return w.engine.Datasets().NotChecked(ctx, change, readersOf(client), "not measured: the server is busy")
@@ -105,7 +105,7 @@ func (e *Engine) PlanReaders(ctx context.Context, table string) map[string]error
 // has the result of PlanReaders before the stage.
 func (e *Engine) CheckReaders(ctx context.Context, request dataset.TableWrite, made stage.WriteResult, before map[string]error) []stage.ReaderCheck {
 	datasets := e.Datasets()
-	change := staged.Change{Table: request.Table, Branch: request.Branch, Snapshot: made.Snapshot, Parent: made.Parent, BrokenRules: made.BrokenRules, Before: before}
+	change := staged.Change{Table: request.Table, Branch: request.Branch, Snapshot: made.Snapshot, Parent: made.Parent, Staged: true, BrokenRules: made.BrokenRules, Before: before}
 	if made.Existed { // the change was made before the datasets were planned
 		change.Before = nil
 	}
