@@ -17,12 +17,20 @@ import (
 type partSummary struct {
 	V      int      `json:"v"`
 	Splits []string `json:"splits"` // their ids, in order
+	// Files is what the first split joins; it is omitted if the split joins nothing.
+	Files *joinedFiles `json:"files,omitempty"`
 	// At is the position in the first split at which the part begins, in the form that cursors
 	// have; it is omitted if the part begins with the split.
 	At   json.RawMessage `json:"at,omitempty"`
 	Rows int64           `json:"rows"` // of the endpoint's stream; -1 is unknown
 	// Batches is the number of batches of the stream; -1 is unknown.
 	Batches int64 `json:"batches"`
+}
+
+// joinedFiles identifies the staging files that a split joins among those of all splits of the plan.
+type joinedFiles struct {
+	Index int `json:"index"`
+	Of    int `json:"of"`
 }
 
 // splitEndpoints returns an endpoint with a ticket for each part of the plan, starting at the
@@ -34,6 +42,7 @@ func (t *tickets) splitEndpoints(ctx context.Context, p planned) ([]*arrowflight
 	if len(cursors) > 0 {
 		at = cursors[0].At[0]
 	}
+	joins, count := p.JoinedFiles()
 	expires := t.expiry()
 	seal, release := t.sealer(ctx, p.access.Call)
 	defer release()
@@ -57,6 +66,9 @@ func (t *tickets) splitEndpoints(ctx context.Context, p planned) ([]*arrowflight
 		summary, err := p.partSummary(part, at)
 		if err != nil {
 			return nil, err
+		}
+		if part.From < part.To && joins[part.From] != plan.NoFiles {
+			summary.Files = &joinedFiles{Index: joins[part.From], Of: count}
 		}
 		e.AppMetadata = jsontext.Of(summary)
 		endpoints = append(endpoints, e)

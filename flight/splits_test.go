@@ -52,7 +52,8 @@ func TestEndpointsOfSplits(t *testing.T) {
 	require.Len(t, parts, 4)
 	rows := make([][][]any, 4)
 	for i := range slices.Backward(parts) {
-		require.Equal(t, partSummary{V: 1, Splits: []string{p.Splits[i].ID}, Rows: p.Splits[i].Rows, Batches: 1}, parts[i])
+		joins := &joinedFiles{Index: p.Splits[i].Bucket.ID % 2, Of: 2} // of 6 staging buckets, as gcd(4, 6) = 2
+		require.Equal(t, partSummary{V: 1, Splits: []string{p.Splits[i].ID}, Files: joins, Rows: p.Splits[i].Rows, Batches: 1}, parts[i])
 		g, err := read(context.Background(), other.Client, answer.GetEndpoint()[i].GetTicket())
 		require.NoError(t, err)
 		require.Len(t, g.rows, int(parts[i].Rows))
@@ -69,6 +70,8 @@ func TestEndpointsOfSplits(t *testing.T) {
 	_, filtered := s.bySplit(t, `, "filter": "item > 3"`)
 	require.EqualValues(t, -1, filtered[0].Rows)
 	require.Equal(t, parts[1].Splits, filtered[1].Splits)
+	_, alone := s.bySplit(t, `, "columns": ["item"]`)
+	require.Nil(t, alone[0].Files, "the splits join nothing")
 	_, shuffled := s.bySplit(t, `, "order": "shuffled", "shuffle": "splits", "seed": 3`)
 	require.ElementsMatch(t, parts, shuffled, "the same splits in another order")
 }
@@ -89,7 +92,7 @@ func TestEndpointsFromACursor(t *testing.T) {
 	rest, left := s.bySplit(t, `, "batch_rows": 100, "cursor": `+cursor)
 	require.Equal(t, trainingRows-before-100, rest.GetTotalRecords())
 	require.Len(t, left, 3)
-	require.Equal(t, partSummary{V: 1, Splits: parts[1].Splits, At: json.RawMessage(`{"lane":0,"split":1,"row":100}`), Rows: parts[1].Rows - 100, Batches: parts[1].Batches - 1}, left[0])
+	require.Equal(t, partSummary{V: 1, Splits: parts[1].Splits, Files: parts[1].Files, At: json.RawMessage(`{"lane":0,"split":1,"row":100}`), Rows: parts[1].Rows - 100, Batches: parts[1].Batches - 1}, left[0])
 	require.Equal(t, (parts[1].Rows+99)/100, parts[1].Batches)
 	require.Len(t, second.sizes, int(parts[1].Batches))
 	require.Equal(t, parts[2:], left[1:])

@@ -1,6 +1,11 @@
 package plan
 
-import "github.com/penstock/penstock/loader/dataset"
+import (
+	"encoding/binary"
+
+	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/resolve"
+)
 
 // Part is the range [From, To) of the splits of a plan with one lane. From and To are indices in
 // the plan's order of splits. Each endpoint reads one Part. The zero Part stands for all splits.
@@ -39,6 +44,44 @@ func (p *Plan) SplitsOf(part Part) []Split {
 		return p.Splits
 	}
 	return p.Splits[part.From:part.To]
+}
+
+// NoFiles is the number of a split that joins no staging files.
+const NoFiles = -1
+
+// JoinedFiles numbers what splits join: two splits have equal numbers if their file groups are equal
+// in every staging table. It returns the number of each split, from 0 in the stored order, or
+// NoFiles, and how many numbers there are. The order of the splits in the plan does not matter.
+func (p *Plan) JoinedFiles() (of []int, count int) {
+	stored := make([]int, len(p.Splits)) // by position in the stored order: the split
+	for split := range p.Splits {
+		at := split
+		if p.storedOrder != nil {
+			at = p.storedOrder[split]
+		}
+		stored[at] = split
+	}
+	of = make([]int, len(p.Splits))
+	numbers := map[string]int{}
+	var groups []byte
+	for _, split := range stored {
+		groups, of[split] = groups[:0], NoFiles
+		joins := false
+		for _, group := range p.Splits[split].Groups {
+			groups = binary.AppendVarint(groups, int64(group))
+			joins = joins || group != resolve.NoGroup
+		}
+		if !joins {
+			continue
+		}
+		number, known := numbers[string(groups)]
+		if !known {
+			number = len(numbers)
+			numbers[string(groups)] = number
+		}
+		of[split] = number
+	}
+	return of, len(numbers)
 }
 
 // RowsBefore returns the number of stored rows in the ranges of a lane before a position. If the

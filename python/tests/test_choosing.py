@@ -12,15 +12,18 @@ import socket
 import types
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+import test_splits
 from server import Server
 from test_restarts import World, connect, make, read, rest_of
 
 import penstock
 from penstock import addresses
-from penstock.addresses import Address, Shard, ranked, resolve
+from penstock.addresses import Address, Portion, ranked, resolve
+from penstock.bound import BoundQuery
 from penstock.channel import Channel, Settings
 from penstock.race import first_to_accept
 from penstock.rests import rests
@@ -79,10 +82,10 @@ def test_a_ninth_server_moves_few_keys() -> None:
 
 
 # spec: replicas-5
-def test_shards_spread_evenly() -> None:
+def test_portions_spread_evenly() -> None:
     def homes(count: int, servers: int) -> list[Address]:
         found = [Address("grpc://servers:8815", f"10.0.0.{i}") for i in range(servers)]
-        keys = [Shard("homefeed", index, count) for index in range(count)]
+        keys = [Portion("homefeed", index, count) for index in range(count)]
         orders = [ranked(key, random.sample(found, len(found))) for key in keys]
         assert all(len(set(order)) == servers for order in orders)
         return [order[0] for order in orders]
@@ -173,6 +176,36 @@ def test_servers_behind_one_name(world: World, names: dict[str, list[str]]) -> N
                 before += rest_of(stream)
             assert got == whole
             assert sum(stream.stats.resumed for stream in streams) > 0
+
+
+# spec: replicas-5, endpoint-4
+def test_splits_that_join_the_same_files_meet(tmp_path: Path) -> None:
+    with Server(test_splits.make(tmp_path).config) as only, connect(only.address) as client:
+        splits = client.read_splits("d")
+        files = [split._endpoint.files for split in splits]
+        assert files[0] is not None
+        of = files[0].of
+        assert 1 < of < len(splits)
+        assert {one.index for one in files if one is not None} == set(range(of))
+
+        def placed(servers: int) -> dict[int | None, set[str]]:
+            with penstock.connect([f"grpc://127.0.0.1:{port}" for port in range(1, servers + 1)]) as other:
+                first: dict[int | None, set[str]] = {}
+                for split in splits:
+                    files, bound = split._endpoint.files, BoundQuery(other._servers, split._bound.form)
+                    key = bound.key_of(split._endpoint, splits.plan, None)
+                    first.setdefault(files.index if files else None, set()).add(
+                        str(other._servers.order(key)[0].address)
+                    )
+                return first
+
+        few = placed(2)
+        few.pop(None)  # rows without a key join nothing
+        assert all(len(addresses) == 1 for addresses in few.values())
+        counts = Counter(address for addresses in few.values() for address in addresses)
+        assert max(counts.values()) == -(-of // 2)
+        # Fewer groups of files than servers: all of the servers have splits.
+        assert len(set.union(*placed(of + 1).values())) > of - 1
 
 
 # spec: replicas-7

@@ -54,13 +54,13 @@ class Address:
 
 
 @dataclass(frozen=True)
-class Shard:
-    """The key of a shard of a dataset.
+class Portion:
+    """The key of a shard of a dataset, or of its splits that join the same staging files.
 
     Attributes:
         dataset: the key of the dataset.
-        index: the number of the shard.
-        count: how many shards the dataset is read in.
+        index: the number of the portion.
+        count: how many portions the dataset is read in.
     """
 
     dataset: str
@@ -71,7 +71,7 @@ class Shard:
         return f"{self.dataset} {self.index}/{self.count}"
 
 
-Key = str | Shard
+Key = str | Portion
 """What is asked for. Equal keys have the same order of servers in all processes."""
 
 
@@ -79,10 +79,10 @@ def ranked(key: Key, addresses: Iterable[Address]) -> list[Address]:
     """Orders the servers for a key by rendezvous hashing.
 
     The order is the same in every process. If one server comes or goes, few keys get another first one, and they spread
-    over all servers. Shards of one dataset also spread evenly: no server is the first one of more than its part of them.
+    over all servers. Portions of one dataset also spread evenly: no server is the first one of more than its part of them.
     """
     order = sorted(addresses, key=lambda address: (_score(str(key), address), str(address)), reverse=True)
-    if isinstance(key, Shard) and 1 < key.count * len(order) <= _MOST_PAIRS:
+    if isinstance(key, Portion) and 1 < key.count * len(order) <= _MOST_PAIRS:
         home = _dealt(key.dataset, key.count, frozenset(order))[key.index]
         order.sort(key=lambda address: address != home)
     return order
@@ -90,13 +90,13 @@ def ranked(key: Key, addresses: Iterable[Address]) -> list[Address]:
 
 @functools.lru_cache(maxsize=64)
 def _dealt(dataset: str, count: int, addresses: frozenset[Address]) -> list[Address]:
-    """Returns the first server of each shard.
+    """Returns the first server of each portion.
 
-    Hashing alone gives the fullest of 8 servers two or three of 8 shards. So the pairs of shard and server are taken from
-    the highest hash down, if the shard has no server yet, and the server has less than its part.
+    Hashing alone gives the fullest of 8 servers two or three of 8 portions. So the pairs of portion and server are taken from
+    the highest hash down, if the portion has no server yet, and the server has less than its part.
     """
     pairs = (
-        (_score(str(Shard(dataset, index, count)), address), str(address), index, address)
+        (_score(str(Portion(dataset, index, count)), address), str(address), index, address)
         for index in range(count)
         for address in addresses
     )

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.flight as flight
 
 from penstock import errors, query
-from penstock.addresses import Key, Shard
+from penstock.addresses import Key, Portion
 from penstock.channel import Channel
 from penstock.fields import Cursor
 from penstock.indexed import plain_schema
@@ -78,19 +78,22 @@ class BoundQuery:
         )
 
     def key_of(self, endpoint: Endpoint, plan: Plan, shard: int | None) -> Key:
-        """Returns the key by which an endpoint's stream is placed: its shard or its splits.
+        """Returns the key by which an endpoint's stream is placed: its shard, or the staging files that its splits join.
 
-        It has neither the epoch nor the columns, so that jobs that differ in these share reads and caches.
+        It has neither the epoch nor the columns, so that jobs that differ in these share reads and caches. If there are
+        fewer groups of files than servers, each split is placed alone, so that all servers read.
 
         Args:
             endpoint: an endpoint of the plan.
             plan: the plan.
             shard: the index of the endpoint's shard; None if the query selects one.
         """
+        if endpoint.files is not None and endpoint.files.of >= len(self.servers):
+            return Portion(f"{self.key} files", endpoint.files.index, endpoint.files.of)
         if endpoint.splits is not None:
             return f"{self.key} {' '.join(endpoint.splits[:1])}"
         given = self.form.get("shard") or {}
-        return Shard(self.key, given.get("index", 0) if shard is None else shard, plan.shards)
+        return Portion(self.key, given.get("index", 0) if shard is None else shard, plan.shards)
 
     def plan(
         self, choice: Choice | None = None, accept: Callable[[PlannedQuery], None] = lambda _: None

@@ -122,6 +122,14 @@ class Plan(_WithSchema):
 
 
 @dataclass(frozen=True)
+class JoinedFiles:
+    """Which staging files a split joins, among those of all splits of its plan: a number from 0, and how many there are."""
+
+    index: int
+    of: int
+
+
+@dataclass(frozen=True)
 class Endpoint:
     """The rows that one ticket of a plan returns.
 
@@ -130,26 +138,29 @@ class Endpoint:
         rows: the number of rows; None if unknown before reading.
         batches: the number of batches; None if unknown before reading.
         splits: the ids of its splits; None if it reads a shard.
+        files: the staging files that its first split joins; None if it joins none, or reads a shard.
     """
 
     ticket: bytes
     rows: int | None
     batches: int | None
     splits: tuple[str, ...] | None
+    files: JoinedFiles | None = None
 
     @classmethod
     def of(cls, listed: flight.FlightEndpoint) -> Self:
         """Decodes the server's description of an endpoint, which may be empty."""
         try:
             summary = json.loads(listed.app_metadata or b"{}")
-            splits = summary.get("splits")
+            splits, files = summary.get("splits"), summary.get("files")
             return cls(
                 ticket=bytes(listed.ticket.ticket),
                 rows=_known(summary.get("rows", -1)),
                 batches=_known(summary.get("batches", -1)),
                 splits=None if splits is None else tuple(str(split) for split in splits),
+                files=None if files is None else _joined(int(files["index"]), int(files["of"])),
             )
-        except (AttributeError, TypeError, ValueError) as e:
+        except (AttributeError, LookupError, TypeError, ValueError) as e:
             raise errors.Internal(f"the server's description of an endpoint cannot be read: {e!r}") from e
 
 
@@ -195,6 +206,12 @@ class Datasets(list[DatasetDescription]):
             for one in self
         }
         return markup.document("Datasets", {"": rows})
+
+
+def _joined(index: int, of: int) -> JoinedFiles:
+    if not 0 <= index < of:
+        raise ValueError(f"the files {index} of {of}")
+    return JoinedFiles(index, of)
 
 
 def _known(number: Any) -> int | None:
