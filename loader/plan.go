@@ -132,8 +132,7 @@ func (l *Loader) plan(ctx context.Context, d dataset.Dataset, request PlanReques
 	if err := left(ctx); err != nil {
 		return Planned{}, err
 	}
-	algorithm := plan.AlgorithmOf(q)
-	p, err := l.options.Plans.get(ctx, planKey(relation, q, algorithm, of), func(ctx context.Context) (*plan.Plan, error) {
+	p, err := l.options.Plans.get(ctx, planKey(relation, q, of), func(ctx context.Context) (*plan.Plan, error) {
 		if request.BeforeBuild != nil {
 			if err := request.BeforeBuild(); err != nil {
 				return nil, err
@@ -143,7 +142,7 @@ func (l *Loader) plan(ctx context.Context, d dataset.Dataset, request PlanReques
 		if err != nil {
 			return nil, err
 		}
-		bound.Algorithm = algorithm
+		bound.Algorithm = plan.AlgorithmOf(q)
 		files, err := l.files(ctx, bound, outputs, of)
 		if err != nil {
 			return nil, err

@@ -105,11 +105,11 @@ type planInputs struct {
 }
 
 // planKey returns the cache key of a query whose defaults are set.
-func planKey(r *resolve.Relation, q dataset.Query, algorithm int, of listedEntries) string {
+func planKey(r *resolve.Relation, q dataset.Query, of listedEntries) string {
 	rows := q.Rows
 	rows.Dataset, rows.Inline, rows.Pin = r.Dataset.Digest(), nil, r.Pin()
 	rows.With = nil
-	return digest.Of(planInputs{name: r.Dataset.Name, rows: rows.Digest(), algorithm: algorithm, columns: q.Selection(), withheld: r.Withheld(), entries: of, promoted: r.PromotedEntries()})
+	return digest.Of(planInputs{name: r.Dataset.Name, rows: rows.Digest(), algorithm: plan.AlgorithmOf(q), columns: q.Selection(), withheld: r.Withheld(), entries: of, promoted: r.PromotedEntries()})
 }
 
 // Estimated sizes of the parts of a plan in bytes, including everything that the parts refer to.

@@ -46,32 +46,36 @@ func TestPlanKeyHasTheDatasetAndThePins(t *testing.T) {
 	q := dataset.Query{Rows: dataset.Rows{Dataset: "d"}}
 	seeded := dataset.Query{Rows: dataset.Rows{Dataset: "d", Seed: 1}}
 	narrow := dataset.Query{Rows: dataset.Rows{Dataset: "d"}, Reading: dataset.Reading{Columns: []dataset.Column{{Column: "a"}}}}
+	shuffled := dataset.Query{Rows: dataset.Rows{Dataset: "d", Order: dataset.Shuffled, Lanes: 2}}
+	newest := shuffled
+	newest.Algorithm = plan.Algorithm
 	promoted := relation(dataset.Dataset{Name: "d"}, one, one)
 	promoted.Staging[0].Promoted = []resolve.PromotedColumn{{}}
 	keys := []string{
-		planKey(promoted, q, plan.Algorithm, readEntries),
-		planKey(relation(dataset.Dataset{Name: "d"}, one), q, plan.Algorithm, readEntries),
-		planKey(relation(dataset.Dataset{Name: "e"}, one), q, plan.Algorithm, readEntries),
-		planKey(relation(dataset.Dataset{Name: "d", Key: []string{"k"}}, one), q, plan.Algorithm, readEntries),
-		planKey(relation(dataset.Dataset{Name: "d"}, other), q, plan.Algorithm, readEntries),
-		planKey(relation(dataset.Dataset{Name: "d"}, one, one), q, plan.Algorithm, readEntries),
-		planKey(relation(dataset.Dataset{Name: "d"}, one, other), q, plan.Algorithm, readEntries),
-		planKey(relation(dataset.Dataset{Name: "d"}, one), seeded, plan.Algorithm, readEntries),
-		planKey(relation(dataset.Dataset{Name: "d"}, one), narrow, plan.Algorithm, readEntries),
-		planKey(relation(dataset.Dataset{Name: "d"}, one), q, plan.Algorithm, allEntries),
-		planKey(relation(dataset.Dataset{Name: "d"}, one), q, 1, readEntries),
+		planKey(promoted, q, readEntries),
+		planKey(relation(dataset.Dataset{Name: "d"}, one), q, readEntries),
+		planKey(relation(dataset.Dataset{Name: "e"}, one), q, readEntries),
+		planKey(relation(dataset.Dataset{Name: "d", Key: []string{"k"}}, one), q, readEntries),
+		planKey(relation(dataset.Dataset{Name: "d"}, other), q, readEntries),
+		planKey(relation(dataset.Dataset{Name: "d"}, one, one), q, readEntries),
+		planKey(relation(dataset.Dataset{Name: "d"}, one, other), q, readEntries),
+		planKey(relation(dataset.Dataset{Name: "d"}, one), seeded, readEntries),
+		planKey(relation(dataset.Dataset{Name: "d"}, one), narrow, readEntries),
+		planKey(relation(dataset.Dataset{Name: "d"}, one), q, allEntries),
+		planKey(relation(dataset.Dataset{Name: "d"}, one), shuffled, readEntries),
+		planKey(relation(dataset.Dataset{Name: "d"}, one), newest, readEntries),
 	}
 	slices.Sort(keys)
-	require.Len(t, slices.Compact(keys), 11)
+	require.Len(t, slices.Compact(keys), 12)
 	full := dataset.Query{Rows: datasettest.Cursor(t).Rows}
 	for field := range reflect.TypeFor[dataset.Rows]().Fields() {
 		other := full
 		reflect.ValueOf(&other.Rows).Elem().FieldByIndex(field.Index).SetZero()
 		ofRelation := slices.Contains([]string{"Dataset", "Inline", "With", "Pin"}, field.Name)
-		require.Equal(t, ofRelation, planKey(relation(dataset.Dataset{}, one), full, plan.Algorithm, readEntries) == planKey(relation(dataset.Dataset{}, one), other, plan.Algorithm, readEntries), "the plan key and %s", field.Name)
+		require.Equal(t, ofRelation, planKey(relation(dataset.Dataset{}, one), full, readEntries) == planKey(relation(dataset.Dataset{}, one), other, readEntries), "the plan key and %s", field.Name)
 	}
 	inline := dataset.Query{Rows: dataset.Rows{Inline: &dataset.Dataset{}}, Reading: dataset.Reading{BatchRows: 7}}
-	require.Equal(t, planKey(relation(dataset.Dataset{}, one), dataset.Query{}, plan.Algorithm, readEntries), planKey(relation(dataset.Dataset{}, one), inline, plan.Algorithm, readEntries), "the relation has the dataset")
+	require.Equal(t, planKey(relation(dataset.Dataset{}, one), dataset.Query{}, readEntries), planKey(relation(dataset.Dataset{}, one), inline, readEntries), "the relation has the dataset")
 }
 
 // TestPlanBytes checks that the estimated memory of a plan is at least its actual

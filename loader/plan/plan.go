@@ -10,8 +10,7 @@ import (
 )
 
 // The algorithms: versions of the rules by which splits are cut, ordered and assigned to lanes. A
-// number is never used again for other rules. Plans that two algorithms would make equally have the
-// lower number (newestFor).
+// number is never used again for other rules.
 const (
 	dealtEachEpoch = 1 // splits are dealt to lanes in the order of the epoch
 	dealtOnce      = 2 // splits of a shuffled order are dealt equally in each epoch, and each lane has its own order
@@ -28,21 +27,16 @@ func Serves(algorithm int) bool { return algorithm >= dealtEachEpoch && algorith
 
 // AlgorithmOf returns the algorithm of a query whose defaults are set: the one that it names, or
 // else that of its cursors, or else 1. All ranks of a job send the same query, so they get the same
-// algorithm from servers of different releases.
+// algorithm from servers of different releases. A query that two algorithms plan equally has the
+// lower one.
 func AlgorithmOf(q dataset.Query) int {
-	algorithm := q.Algorithm
-	if algorithm == 0 && len(q.Cursor) > 0 && Serves(q.Cursor[0].Algorithm) {
-		algorithm = q.Cursor[0].Algorithm
+	if !q.Order.IsShuffled() || q.Lanes <= 1 { // both algorithms plan it equally
+		return dealtEachEpoch
 	}
-	return min(cmp.Or(algorithm, dealtEachEpoch), newestFor(q.Rows))
-}
-
-// newestFor returns the newest algorithm that plans rows otherwise than the ones before it.
-func newestFor(rows dataset.Rows) int {
-	if rows.Order.IsShuffled() && rows.Lanes > 1 {
-		return dealtOnce
+	if q.Algorithm == 0 && len(q.Cursor) > 0 && Serves(q.Cursor[0].Algorithm) {
+		return q.Cursor[0].Algorithm
 	}
-	return dealtEachEpoch
+	return cmp.Or(q.Algorithm, dealtEachEpoch)
 }
 
 // splitRows is the target number of rows of a split.
