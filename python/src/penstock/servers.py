@@ -106,9 +106,9 @@ class Servers:
         """Whether `close` was called."""
         return self._closed.is_set()
 
-    def __len__(self) -> int:
-        """Returns the number of addresses."""
-        return len(resolve(self.settings.locations))
+    def addresses(self) -> tuple[Address, ...]:
+        """Returns all addresses of the service, in no particular order."""
+        return resolve(self.settings.locations)
 
     def _ranked(self, key: Key, *, wait: bool) -> list[Channel]:
         """Returns the connections in the order for a key, whether their addresses rest or not."""
@@ -244,7 +244,10 @@ class Choice:
 
         Only connections are raced. The caller asks one server alone.
         """
-        left = self._left()
+        order = self._servers.order(self.key)
+        left = [channel for channel in order if channel.address not in self._tried]
+        if not left:
+            self._tried, left = set(), order
         awake = [channel for channel in left if not rests.left(channel.address)]
         if len(awake) < 2 or awake[0].connected:
             return left[0]
@@ -254,16 +257,9 @@ class Choice:
     def failed(self, channel: Channel) -> bool:
         """Notes that a server has failed. Reports whether there is one that was not tried."""
         self._tried.add(channel.address)
-        return any(other.address not in self._tried for other in self._servers.order(self.key))
+        return any(address not in self._tried for address in self._servers.addresses())
 
     def succeeded(self) -> None:
         """Begins anew: a server has returned what was asked for."""
         if self._tried:
             self._tried = set()
-
-    def _left(self) -> list[Channel]:
-        order = self._servers.order(self.key)
-        left = [channel for channel in order if channel.address not in self._tried]
-        if not left:
-            self._tried = set()
-        return left or order

@@ -61,7 +61,7 @@ def stage(
         except errors.Error as failure:
             failure.token = token
             # If no server was ever reached, the addresses are probably wrong.
-            if not is_retryable(failure) or (attempt >= len(servers) and not servers.answered):
+            if not is_retryable(failure) or (attempt >= len(servers.addresses()) and not servers.answered):
                 raise
             choice.failed(channel)
             wait = backoff.next(failure.retry_after)
