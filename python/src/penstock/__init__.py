@@ -15,6 +15,8 @@
 from penstock.asynchronous import AsyncStream
 from penstock.changes import ChangeProgress, Compacted, Demoted, OrphanFile, OrphanFiles, Promoted, Restored
 from penstock.client import Client, connect, open  # noqa: A004 - as gzip.open and others are
+from penstock.columnstats import ColumnStatistics, FrequentValue, Histogram, StatisticsSample
+from penstock.datasetstats import EntryKeys, EntryStatistics, LabelRelation, LabelStatistics
 from penstock.errors import (
     Conflict,
     Corrupt,
@@ -39,23 +41,11 @@ from penstock.plan import DatasetDescription, Plan
 from penstock.splits import Split, Splits
 from penstock.staged import Published, ReaderCheck, Staged
 from penstock.states import merge_states
+from penstock.statscomparison import StatisticsChange, StatisticsComparison
 from penstock.status import ServerStatus, StreamLimit, StreamReads, StreamStatus, Waited, Worked
 from penstock.stream import Stats, Stream
 from penstock.tablediff import DiffColumns, DiffFiles, DiffKeys, DiffState, FileCounts, TableDiff
-from penstock.tablestats import (
-    Alarm,
-    ColumnStatistics,
-    EntryKeys,
-    EntryStatistics,
-    FrequentValue,
-    Histogram,
-    LabelRelation,
-    LabelStatistics,
-    Statistics,
-    StatisticsChange,
-    StatisticsComparison,
-    StatisticsSample,
-)
+from penstock.tablestats import Alarm, Statistics
 from penstock.verification import BrokenLimit, Finding, Verification, VerifiedKeys, VerifiedTable
 from penstock.version import __version__
 

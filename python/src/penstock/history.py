@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import pyarrow.flight as flight
 
-from penstock import errors, markup, query
+from penstock import answers, errors, markup, query
 from penstock.servers import Servers
 
 
@@ -50,11 +50,11 @@ class TableDescription:
         return cls(
             table=str(found["table"]),
             snapshot=int(found.get("snapshot", 0)),
-            time=_time(found),
-            rows=_number(found, "rows"),
-            deletes=_number(found, "deletes"),
-            bytes=_number(found, "bytes"),
-            files=_number(found, "files"),
+            time=answers.time(found),
+            rows=answers.whole(found, "rows"),
+            deletes=answers.whole(found, "deletes"),
+            bytes=answers.whole(found, "bytes"),
+            files=answers.whole(found, "files"),
             partition=tuple(str(one) for one in found.get("partition") or ()),
             datasets=tuple(str(one) for one in found.get("datasets") or ()),
             withheld=bool(found.get("withheld", False)),
@@ -108,10 +108,10 @@ class TableSnapshot:
     @classmethod
     def of(cls, found: Mapping[str, Any]) -> Self:
         """Decodes a part of the server's answer."""
-        at = _time(found)
+        at = answers.time(found)
         if at is None:
             raise errors.Internal("the server's answer has a snapshot without a time")
-        kept = [until for pin in found.get("pins") or () if (until := _time(pin, "until"))]
+        kept = [until for pin in found.get("pins") or () if (until := answers.time(pin, "until"))]
         undo = found.get("undo")
         return cls(
             snapshot=int(found["snapshot"]),
@@ -120,17 +120,17 @@ class TableSnapshot:
             operation=str(found.get("operation", "")),
             writer=str(found.get("writer", "")),
             token=str(found.get("token", "")),
-            rows_added=_number(found, "rows_added"),
-            rows_removed=_number(found, "rows_removed"),
-            bytes_added=_number(found, "bytes_added"),
-            bytes_removed=_number(found, "bytes_removed"),
-            rows=_number(found, "rows"),
+            rows_added=answers.whole(found, "rows_added"),
+            rows_removed=answers.whole(found, "rows_removed"),
+            bytes_added=answers.whole(found, "bytes_added"),
+            bytes_removed=answers.whole(found, "bytes_removed"),
+            rows=answers.whole(found, "rows"),
             branches=tuple(str(one) for one in found.get("branches") or ()),
             tags=tuple(str(one) for one in found.get("tags") or ()),
             kept_until=max(kept, default=None),
             undo=(int(undo.get("from", 0)), int(undo["to"])) if undo else None,
             demote=str(found.get("demote", "")),
-            files_added=_number(found, "files_added"),
+            files_added=answers.whole(found, "files_added"),
         )
 
 
@@ -190,11 +190,3 @@ def ask(servers: Servers, name: str, body: Mapping[str, Any]) -> dict[str, Any]:
         return dict(json.loads(results[0].body.to_pybytes()))
     except (ValueError, TypeError) as e:
         raise errors.Internal(f"the server's answer cannot be read: {e}") from e
-
-
-def _number(found: Mapping[str, Any], name: str) -> int | None:
-    return int(found[name]) if found.get(name) is not None else None
-
-
-def _time(found: Mapping[str, Any], name: str = "time") -> datetime | None:
-    return datetime.fromisoformat(str(found[name])) if found.get(name) else None

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Self
 
+from penstock import answers
+
 
 @dataclass(frozen=True)
 class DiffState:
@@ -33,7 +35,7 @@ class DiffState:
         """Decodes a part of the server's answer."""
         return cls(
             snapshot=int(found.get("snapshot", 0)),
-            time=datetime.fromisoformat(str(found["time"])) if found.get("time") else None,
+            time=answers.time(found),
             rows=int(found["rows"]),
             deletes=int(found["deletes"]),
             bytes=int(found["bytes"]),
@@ -98,8 +100,8 @@ class DiffColumns:
     def of(cls, found: Mapping[str, Any]) -> Self:
         """Decodes a part of the server's answer."""
         return cls(
-            added=_texts(found, "added"),
-            dropped=_texts(found, "dropped"),
+            added=answers.texts(found, "added"),
+            dropped=answers.texts(found, "dropped"),
             renamed=tuple((str(one["from"]), str(one["to"])) for one in found.get("renamed") or ()),
             retyped=tuple(
                 (str(one["column"]), str(one["from"]), str(one["to"])) for one in found.get("retyped") or ()
@@ -146,12 +148,14 @@ class DiffKeys:
         """Decodes a part of the server's answer."""
         counts = ("rows_before", "rows_after", "added", "gone", "changed", "same", "repeated")
         return cls(
-            columns=_texts(found, "columns"),
+            columns=answers.texts(found, "columns"),
             by_column={str(one["column"]): int(one["keys"]) for one in found.get("by_column") or ()},
-            not_compared=_texts(found, "not_compared"),
-            added_keys=_texts(found, "added_keys"),
-            gone_keys=_texts(found, "gone_keys"),
-            changed_keys={str(one["key"]): _texts(one, "columns") for one in found.get("changed_keys") or ()},
+            not_compared=answers.texts(found, "not_compared"),
+            added_keys=answers.texts(found, "added_keys"),
+            gone_keys=answers.texts(found, "gone_keys"),
+            changed_keys={
+                str(one["key"]): answers.texts(one, "columns") for one in found.get("changed_keys") or ()
+            },
             **{name: int(found[name]) for name in counts},
         )
 
@@ -195,7 +199,3 @@ class TableDiff:
             more_partitions=int(found.get("more_partitions", 0)),
             keys=None if keys is None else DiffKeys.of(keys),
         )
-
-
-def _texts(found: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    return tuple(str(one) for one in found.get(name) or ())
