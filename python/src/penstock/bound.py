@@ -88,7 +88,7 @@ class BoundQuery:
             plan: the plan.
             shard: the index of the endpoint's shard; None if the query selects one.
         """
-        if endpoint.files is not None and endpoint.files.of >= len(self.servers):
+        if endpoint.files is not None and endpoint.files.of >= len(self.servers.addresses()):
             return Portion(f"{self.key} files", endpoint.files.index, endpoint.files.of)
         if endpoint.splits is not None:
             return f"{self.key} {' '.join(endpoint.splits[:1])}"
