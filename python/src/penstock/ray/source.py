@@ -158,19 +158,22 @@ class PenstockDatasource(ray.data.Datasource):
 
     def get_read_tasks(
         self,
-        parallelism: int,  # noqa: ARG002 - the splits are those of the plan
+        parallelism: int,
         per_task_row_limit: int | None = None,
         data_context: ray.data.DataContext | None = None,  # noqa: ARG002 - Ray's signature
     ) -> list[ray.data.ReadTask]:
-        """One task for each endpoint of the plan; without any row, one task that returns the schema."""
+        """Tasks of consecutive splits that join the same staging files; without any row, one task that returns the schema.
+
+        A task has at most one `parallelism`th of the rows, unless it has a single split.
+        """
         form = self._selected()
         found = self._plans.of(form)
         schema = pa.schema([found.plan.schema.field(name) for name in self._names])
         width = sum(_width(field.type) for field in schema)
-        parts: list[tuple[Endpoint, ...]] = [(one,) for one in found.endpoints if one.splits] or [()]
-        tasks = []
-        for number, endpoints in enumerate(parts):
-            reads = ReadSplits(self._access, form, found.plan, endpoints, number, self._names)
+        tasks, first = [], 0
+        for endpoints in _parts([one for one in found.endpoints if one.splits], parallelism) or [()]:
+            reads = ReadSplits(self._access, form, found.plan, endpoints, first, self._names)
+            first += len(endpoints)
             about = BlockMetadata(
                 num_rows=reads.rows,
                 size_bytes=None if reads.rows is None else reads.rows * width,
@@ -232,6 +235,27 @@ class PenstockDatasource(ray.data.Datasource):
         packed = {name: pack for name, pack in self._form.get("dense", {}).items() if name in names}
         rest = {name: value for name, value in self._form.items() if name != "dense"}
         return {**rest, "columns": columns, **({"dense": packed} if packed else {})}
+
+
+def _parts(endpoints: Sequence[Endpoint], parallelism: int) -> list[tuple[Endpoint, ...]]:
+    """Divides endpoints into parts of consecutive ones that join the same staging files.
+
+    A part has at most its share of the rows, of `parallelism` parts, or a single endpoint. If the rows of an endpoint are
+    unknown, endpoints count as equally large.
+    """
+    known = [one.rows for one in endpoints if one.rows is not None]
+    sizes = known if len(known) == len(endpoints) else [1] * len(endpoints)
+    most = sum(sizes) // max(1, parallelism)
+    parts: list[list[Endpoint]] = []
+    room = 0
+    for one, size in zip(endpoints, sizes, strict=True):
+        if parts and size <= room and one.files is not None and one.files == parts[-1][-1].files:
+            parts[-1].append(one)
+            room -= size
+        else:
+            parts.append([one])
+            room = most - size
+    return [tuple(part) for part in parts]
 
 
 def _output(column: str | Mapping[str, Any]) -> str:
