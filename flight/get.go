@@ -103,7 +103,7 @@ func (s *Server) openTicket(of *call.Call, sealed []byte) (ticket.Content, acces
 // replan plans the query of a ticket again. The plan must equal that of the ticket:
 // otherwise rows could be repeated or lost between the streams of a run.
 func (s *Server) replan(ctx context.Context, may access.Grant, c ticket.Content) (planned, error) {
-	p, err := s.planQuery(ctx, may, may.Query)
+	p, err := s.planQuery(ctx, may, may.Query, func(string) {})
 	if err != nil { // the dataset may have changed while the call waited
 		_, refusal := s.guard.PermitTicket(may.Call, may.Query, c)
 		return planned{}, cmp.Or(refusal, err)

@@ -114,6 +114,7 @@ func (w *world) loader() *loader.Loader {
 type altered struct {
 	Loader
 	plan  func(dataset.Query) (loader.Planned, error)
+	asked func(loader.PlanRequest) // before the query is planned
 	open  func(context.Context, loader.Planned, loader.StreamOptions) (loader.Stream, error)
 	count func(context.Context, loader.Admit) (*dataset.Counts, error)
 }
@@ -126,6 +127,9 @@ func (a altered) Count(ctx context.Context, p loader.Planned, r loader.StreamOpt
 }
 
 func (a altered) PlanFor(ctx context.Context, request loader.PlanRequest) (loader.Planned, error) {
+	if a.asked != nil {
+		a.asked(request)
+	}
 	if a.plan != nil {
 		return a.plan(request.Query)
 	}

@@ -72,8 +72,7 @@ func newRunningStreams(clock, ticks func() time.Time, tracer *trace.Tracer) *run
 // begin adds the stream of a ticket. It returns the stream, and a context that records waits and traced steps in it.
 func (r *runningStreams) begin(ctx context.Context, c *call.Call, of ticket.Content, query dataset.Query, way string) (context.Context, *runningStream) {
 	one := &runningStream{
-		id: fmt.Sprintf("%016x", rand.Uint64()), client: c.Client(), subject: c.Caller.Subject, //nolint:gosec // it is not a secret
-		plan: of.Plan, query: query, way: way, began: r.clock(), entered: r.ticks(), waits: waits.New(r.ticks),
+		id: randomID(), client: c.Client(), subject: c.Caller.Subject, plan: of.Plan, query: query, way: way, began: r.clock(), entered: r.ticks(), waits: waits.New(r.ticks),
 	}
 	one.waits.Connected(c.Connection.Blocked)
 	one.waits.Begin(waits.Send) // for as long as the stream lives: what nothing else counts
@@ -86,6 +85,11 @@ func (r *runningStreams) begin(ctx context.Context, c *call.Call, of ticket.Cont
 	defer r.mu.Unlock()
 	r.all[one] = struct{}{}
 	return ctx, one
+}
+
+// randomID returns an id that reveals nothing about others.
+func randomID() string {
+	return fmt.Sprintf("%016x", rand.Uint64()) //nolint:gosec // it is not a secret
 }
 
 // end removes a stream. It may be called more than once.

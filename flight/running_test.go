@@ -256,7 +256,7 @@ func TestStatusShowsEachClientItsOwnStreams(t *testing.T) {
 	require.NoError(t, err)
 	var fields map[string]json.RawMessage
 	require.NoError(t, json.Unmarshal(text, &fields))
-	require.Len(t, fields, 5, "v, version, uptime_ms, all and streams: %s", text)
+	require.Len(t, fields, 6, "v, version, uptime_ms, all, streams and planning: %s", text)
 	require.NotContains(t, string(text), "alice")
 	require.NotContains(t, string(text), "secret")
 	require.Equal(t, []string{"bob bobs"}, jobs(bob(t)))

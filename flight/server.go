@@ -200,6 +200,7 @@ type Server struct {
 	changes     *changes.Service
 	described   *describe.Service
 	progress    progress.Options
+	planning    runningPlans
 	redeemSlots *limits.Queue // for streams whose plans were evicted after their tickets were made
 	runs        lastRuns
 

@@ -42,7 +42,7 @@ func (s *Server) plan(ctx context.Context, c *call.Call, query dataset.Query, wh
 		if err != nil {
 			return planned{}, err
 		}
-		p, err := s.planQuery(ctx, may, query)
+		p, err := s.planShown(ctx, may, query)
 		if try == maxPlanned || !errors.Is(err, access.ErrChangedMeanwhile) {
 			return p, err
 		}
@@ -53,8 +53,8 @@ func (s *Server) plan(ctx context.Context, c *call.Call, query dataset.Query, wh
 // changing.
 const maxPlanned = 4
 
-// planQuery plans a query within the rights of its caller.
-func (s *Server) planQuery(ctx context.Context, may access.Grant, query dataset.Query) (planned, error) {
+// planQuery plans a query within the rights of its caller. awaits is told what the call waits for.
+func (s *Server) planQuery(ctx context.Context, may access.Grant, query dataset.Query, awaits func(string)) (planned, error) {
 	if err := may.Call.Slot.EnterCall(ctx); err != nil {
 		return planned{}, err
 	}
@@ -67,7 +67,7 @@ func (s *Server) planQuery(ctx context.Context, may access.Grant, query dataset.
 			return planned{}, err
 		}
 	}
-	p, err := s.options.Loader.PlanFor(ctx, loader.PlanRequest{Query: query, Rights: may.Rights, BeforeBuild: func() error { return may.Call.Slot.EnterPlan(ctx) }})
+	p, err := s.options.Loader.PlanFor(ctx, planRequest(ctx, may, query, awaits))
 	if err == nil && p.Digest != may.Digest {
 		return planned{}, access.ChangedMeanwhile(query)
 	}

@@ -32,6 +32,8 @@ type ServerStatus struct {
 	Cache   *CacheStatus   `json:"cache,omitempty"`  // nil: nothing is kept for later streams
 	Config  *ConfigStatus  `json:"config,omitempty"` // nil: the configuration is not loaded again
 	Streams []StreamStatus `json:"streams"`          // those that run or wait for a slot, the oldest first
+	// Planning lists the calls that make plans, the oldest first.
+	Planning []PlanningStatus `json:"planning"`
 }
 
 // MemoryStatus is the memory budget, in bytes.
@@ -193,6 +195,7 @@ func (s *service) status(_ context.Context, c *call.Call, body []byte) ([]byte, 
 		status.Beside = one.beside(working).Milliseconds()
 		out.Streams = append(out.Streams, status)
 	}
+	out.Planning = s.planning.list(now, func(client string) bool { return out.All || client == own })
 	s.describe(&out)
 	for i := range out.Streams {
 		out.Streams[i].Limit = out.LimitOf(out.Streams[i])

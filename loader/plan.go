@@ -65,6 +65,38 @@ type PlanRequest struct {
 	// BeforeBuild is called before a plan is built because it is not in the cache, which is slow.
 	// If BeforeBuild fails, planning fails with its error. It may be nil.
 	BeforeBuild func() error
+	// Step is called when planning begins a step; nil: nobody looks. It is called by one goroutine at a time.
+	Step func(PlanStep)
+}
+
+// PlanStep is a step of planning that reads catalogs or storage, or the rest of the work.
+type PlanStep int
+
+// The steps, in order.
+const (
+	TablesStep PlanStep = iota // tables are looked up in their catalogs, and their metadata files are read
+	FilesStep                  // the lists of the tables' files are read, perhaps by another call that needs the same plan
+	BuildStep                  // the plan is made of what was read
+)
+
+// Awaits returns what a step waits for; "" if it waits for nothing.
+func (s PlanStep) Awaits() string {
+	switch s {
+	case TablesStep:
+		return "tables"
+	case FilesStep:
+		return "files"
+	case BuildStep:
+		return ""
+	}
+	return ""
+}
+
+// step tells who looks that a step begins.
+func (r PlanRequest) step(of PlanStep) {
+	if r.Step != nil {
+		r.Step(of)
+	}
 }
 
 // Plan is like PlanFor, for a client that may read everything.
@@ -118,6 +150,7 @@ func (l *Loader) plan(ctx context.Context, d dataset.Dataset, request PlanReques
 			return Planned{}, err
 		}
 	}
+	request.step(TablesStep)
 	relation, err := l.relation(ctx, d, request)
 	if err != nil {
 		return Planned{}, err
@@ -132,6 +165,7 @@ func (l *Loader) plan(ctx context.Context, d dataset.Dataset, request PlanReques
 	if err := left(ctx); err != nil {
 		return Planned{}, err
 	}
+	request.step(FilesStep)
 	p, err := l.options.Plans.get(ctx, planKey(relation, q, of), func(ctx context.Context) (*plan.Plan, error) {
 		if request.BeforeBuild != nil {
 			if err := request.BeforeBuild(); err != nil {
@@ -150,6 +184,7 @@ func (l *Loader) plan(ctx context.Context, d dataset.Dataset, request PlanReques
 		if err := left(ctx); err != nil {
 			return nil, err
 		}
+		request.step(BuildStep)
 		return plan.Build(bound, files)
 	})
 	if err != nil {

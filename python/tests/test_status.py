@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -84,3 +85,15 @@ def test_jobs_of_wrong_forms_are_refused(served: tuple[penstock.Client, Server, 
         next(iter(stream))
         assert "job" not in str(stream.cursor)
         assert "job" not in stream.manifest()["query"]
+
+
+# spec: status-18
+def test_plans_that_are_being_made() -> None:
+    started = "2026-11-30T10:00:00.5Z"
+    planning = {"id": "a", "dataset": "d", "started": started, "open_ms": 2500, "waiting": "tables"}
+    status = {"v": 1, "version": "0.1.0", "uptime_ms": 1, "all": False, "streams": [], "planning": [planning]}
+    (one,) = penstock.ServerStatus.of(json.dumps(status).encode()).planning
+    assert (one.dataset, one.job, one.open, one.waiting) == ("d", "", 2.5, "tables")
+    assert one.started.year == 2026
+    del status["planning"]  # of an earlier server
+    assert penstock.ServerStatus.of(json.dumps(status).encode()).planning == ()

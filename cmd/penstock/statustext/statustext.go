@@ -20,7 +20,10 @@ import (
 )
 
 // maxStreams is the maximum number of streams on one screen.
-const maxStreams = 24
+const maxStreams = 20
+
+// maxPlanning is the maximum number of plans on one screen.
+const maxPlanning = 3
 
 // maxLimits is the maximum number of limits that are explained below the streams.
 const maxLimits = 5
@@ -58,6 +61,7 @@ func writeServer(b *strings.Builder, s flight.ServerStatus) {
 	if p := s.Plans; p != nil {
 		fmt.Fprintf(b, "plans   %d being made, %d waiting\n", p.Running, p.Waiting)
 	}
+	writePlanning(b, s.Planning)
 	if c := s.Cache; c != nil {
 		fmt.Fprintf(b, "cache   %s of %s in %s, %s of %s", fault.Size(c.Bytes), fault.Size(c.Limit), fault.Count(c.Files, "file"), fault.Count(c.BuildSides, "build side"), fault.Size(c.BuildSideBytes))
 		if c.DiskLimit > 0 {
@@ -75,6 +79,31 @@ func writeServer(b *strings.Builder, s flight.ServerStatus) {
 			fmt.Fprintf(b, "        refused at %s: %s\n", c.Last.Format(time.TimeOnly), strings.ReplaceAll(c.Error, "\n", " "))
 		}
 	}
+}
+
+// writePlanning writes a line for each call that makes a plan, the oldest first.
+func writePlanning(b *strings.Builder, all []flight.PlanningStatus) {
+	for i, one := range all {
+		if i == maxPlanning {
+			fmt.Fprintf(b, "        … %d more: --json has all\n", len(all)-i)
+			break
+		}
+		names := slices.DeleteFunc([]string{datasetOf(one.Inline, one.Dataset), one.Job, one.Subject}, func(name string) bool { return name == "" })
+		fmt.Fprintf(b, "        %s: for %s, %s\n", strings.Join(names, ", "), span(one.OpenMS), Planning(one))
+	}
+}
+
+// Planning returns the current activity of a call that makes a plan.
+func Planning(one flight.PlanningStatus) string {
+	switch one.Waiting {
+	case "":
+		return "works"
+	case "tables":
+		return "waits for catalogs and metadata files"
+	case "files":
+		return "waits for lists of files"
+	}
+	return "waits for a " + one.Waiting
 }
 
 // writeStreams writes a line for each stream, the oldest first.
@@ -105,7 +134,7 @@ func writeStreams(b *strings.Builder, now flight.ServerStatus, before *flight.Se
 		if limit != nil && len(limits) < maxLimits && !slices.ContainsFunc(limits, func(l slowness.Limit) bool { return l.Cause == limit.Cause }) {
 			limits = append(limits, *limit)
 		}
-		row(cmp.Or(one.Subject, unknown), cmp.Or(one.Job, unknown), datasetOf(one), fmt.Sprintf("%d/%d", one.Shard.Index, one.Shard.Of), span(one.OpenMS),
+		row(cmp.Or(one.Subject, unknown), cmp.Or(one.Job, unknown), datasetOf(one.Inline, one.Dataset), fmt.Sprintf("%d/%d", one.Shard.Index, one.Shard.Of), span(one.OpenMS),
 			strconv.FormatInt(one.Rows, 10), done(one), rate(since, since.Rows), byteRate(since), cmp.Or(one.Way, unknown), State(one), shares(since), limitText(limit))
 	}
 	_ = w.Flush() // a Builder returns no errors
@@ -137,11 +166,11 @@ func Explain(l slowness.Limit) string {
 	return fmt.Sprintf("%s: %s%s. To change it: %s", l.Cause, l.Cause.Meaning(), why, l.Remedy)
 }
 
-func datasetOf(one flight.StreamStatus) string {
-	if one.Inline {
+func datasetOf(inline bool, name string) string {
+	if inline {
 		return "(inline)"
 	}
-	return one.Dataset
+	return name
 }
 
 // done returns how much of a stream was sent, in percent of its steps. If the number of steps is
@@ -167,6 +196,8 @@ func State(one flight.StreamStatus) string {
 		return "parked"
 	case one.Waiting != "":
 		return "waits for " + one.Waiting
+	case one.Lanes == 0:
+		return "is planned"
 	}
 	return "works"
 }

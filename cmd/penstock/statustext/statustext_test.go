@@ -24,15 +24,18 @@ func everything() flight.ServerStatus {
 		Memory: &flight.MemoryStatus{Limit: 8 << 30, Used: 3 << 30, Idle: 1 << 30, InFlight: 12 << 20, Peak: 5 << 30},
 		Slots:  &flight.SlotStatus{Limit: 64, PerClient: 32, Taken: 2, Kept: 1, Waiting: 4},
 		Plans:  &flight.PlanStatus{Limit: 4, Running: 1},
+		Planning: []flight.PlanningStatus{
+			{Dataset: "home", Job: "sweep-8", Subject: "ranker", OpenMS: 65_000, Waiting: "tables"}, {Inline: true, OpenMS: 999, Waiting: "slot"}, {Dataset: "home", Waiting: "files"}, {Dataset: "home"},
+		},
 		Cache:  &flight.CacheStatus{Limit: 4 << 30, Bytes: 1536 << 10, Files: 1, BuildSides: 3, BuildSideBytes: 500, DiskLimit: 10 << 30},
 		Config: &flight.ConfigStatus{Applied: 1, Refused: 1, Last: time.Date(2026, 10, 1, 12, 0, 0, 0, time.UTC), Error: "two\nlines"},
 		Streams: []flight.StreamStatus{
 			{
-				ID: "a", Subject: "ranker", Job: "sweep-7", Dataset: "home", Shard: flight.ShardStatus{Index: 1, Of: 4}, OpenMS: 10_000, Rows: 50_000, RowsTotal: 1, Step: 25, Steps: 100,
+				ID: "a", Lanes: 1, Subject: "ranker", Job: "sweep-7", Dataset: "home", Shard: flight.ShardStatus{Index: 1, Of: 4}, OpenMS: 10_000, Rows: 50_000, RowsTotal: 1, Step: 25, Steps: 100,
 				Bytes: 10 << 20, Mapped: 10 << 20, Way: "receiver", Waiting: "trainer", Waited: flight.WaitedTime{Trainer: 5000, Storage: 1000, Memory: 99},
 			},
 			{ID: "b", Inline: true, Shard: flight.ShardStatus{Of: 1}, OpenMS: 90_000, RowsTotal: -1, Steps: -1, Parked: true, Waiting: "trainer"},
-			{ID: "c", Dataset: "home", Shard: flight.ShardStatus{Of: 1}, Rows: 30, RowsTotal: 60, Steps: -1},
+			{ID: "c", Lanes: 1, Dataset: "home", Shard: flight.ShardStatus{Of: 1}, Rows: 30, RowsTotal: 60, Steps: -1},
 		},
 	}
 }
@@ -44,6 +47,10 @@ func TestOneScreen(t *testing.T) {
 memory  3.0 GiB of 8.0 GiB in use, 1.0 GiB of it idle, 12.0 MiB in flight; at most 5.0 GiB so far
 slots   2 of 64 taken, 1 kept, 4 waiting; one client may have 32
 plans   1 being made, 0 waiting
+        home, sweep-8, ranker: for 1m05s, waits for catalogs and metadata files
+        (inline): for 0s, waits for a slot
+        home: for 0s, waits for lists of files
+        … 1 more: --json has all
 cache   1.5 MiB of 4.0 GiB in 1 file, 3 build sides of 500 B; on disk 0 B of 10.0 GiB
 config  not in use as it is on disk; used again 1 time, refused 1 time
         refused at 12:00:00: two lines
@@ -77,5 +84,5 @@ func TestScreensAreBounded(t *testing.T) {
 	}
 	got := text(t, s, nil)
 	require.LessOrEqual(t, strings.Count(got, "\n"), 40)
-	require.Contains(t, got, "… 79 more: --json has all\n")
+	require.Contains(t, got, "… 83 more: --json has all\n")
 }

@@ -26,6 +26,7 @@ type streamsBody struct {
 	Orders   []choice
 	Own      bool // a replica shows only the viewer's own streams
 	Several  bool // there are several replicas
+	Planning []planRow
 	Subjects bool // streams have subjects
 	// Limits explain what limits the streams in the table, each once.
 	Limits []string
@@ -40,6 +41,9 @@ type replicaCard struct {
 	Facts         []fact
 	Alarm         string // what a person should look at; "": nothing
 }
+
+// planRow is a call that makes a plan.
+type planRow struct{ Replica, Subject, Job, Dataset, Open, Now string }
 
 type fact struct{ Name, Value string }
 
@@ -69,11 +73,17 @@ func (p *pages) streams(ctx context.Context, r *http.Request) (shown, error) {
 		return shown{}, err
 	}
 	body := streamsBody{Find: r.URL.Query().Get("find"), Several: len(all) > 1}
-	counts := map[string][]int64{}
+	counts, planned := map[string][]int64{}, map[string]bool{}
 	var found []foundStream
 	for _, one := range all {
 		body.Replicas = append(body.Replicas, one.card())
 		body.Own = body.Own || one.Failure == "" && !one.All
+		for _, of := range one.Planning {
+			if !planned[of.ID] { // several addresses lead to one server
+				planned[of.ID] = true
+				body.Planning = append(body.Planning, planRowOf(one.Name, of))
+			}
+		}
 		for _, s := range one.Streams {
 			if _, twice := counts[s.ID]; twice { // several addresses lead to one server
 				continue
@@ -111,13 +121,27 @@ func selected(find, replica string, s flight.StreamStatus) bool {
 	})
 }
 
+func planRowOf(replica string, of flight.PlanningStatus) planRow {
+	out := planRow{
+		Replica: replica, Subject: cmp.Or(of.Subject, unknown), Job: cmp.Or(of.Job, unknown), Dataset: of.Dataset,
+		Open: duration(of.OpenMS), Now: statustext.Planning(of),
+	}
+	if of.Inline {
+		out.Dataset = inQuery
+	}
+	return out
+}
+
+// inQuery stands for the name of a dataset that a query carries.
+const inQuery = "(in the query)"
+
 func rowOf(replica string, s flight.StreamStatus) streamRow {
 	out := streamRow{
 		ID: s.ID, Replica: replica, Subject: cmp.Or(s.Subject, unknown), Job: cmp.Or(s.Job, unknown), Dataset: s.Dataset, Plan: s.Plan,
 		Shard: strconv.Itoa(s.Shard.Index) + "/" + strconv.Itoa(s.Shard.Of), Open: duration(s.OpenMS), Way: cmp.Or(s.Way, unknown), Now: statustext.State(s), Rows: s.Rows,
 	}
 	if s.Inline {
-		out.Dataset = "(in the query)"
+		out.Dataset = inQuery
 	} else {
 		out.Link = "/datasets/" + pathOf(s.Dataset)
 	}

@@ -200,12 +200,16 @@ func TestStreamsOfAllReplicas(t *testing.T) {
 	for i := range first.status.Streams {
 		first.status.Streams[i].Limit = &slowness.Limit{Cause: slowness.SmallReads, Share: 0.25, Why: "9 requests", Remedy: slowness.SmallReads.Remedy()}
 	}
-	second := &server{status: flight.ServerStatus{Version: "2", All: true, Streams: []flight.StreamStatus{stream("3", "nightly")}}}
+	plan := flight.PlanningStatus{ID: "p", Job: "morning", Dataset: "homefeed", OpenMS: 9000, Waiting: "tables"}
+	first.status.Planning = []flight.PlanningStatus{plan}
+	second := &server{status: flight.ServerStatus{Version: "2", All: true, Streams: []flight.StreamStatus{stream("3", "nightly")}, Planning: []flight.PlanningStatus{plan}}}
 	dead := &server{failure: fault.New(fault.Unavailable, "connection refused")}
 	pages := handler(t, first, second, dead)
 	answer, body := get(t, pages, "/")
 	require.Equal(t, http.StatusOK, answer.StatusCode)
 	require.Contains(t, body, "<td>small reads 25%</td>")
+	require.Equal(t, 1, strings.Count(body, "morning"), "two addresses of one server")
+	require.Contains(t, body, `<td class="n">9s</td><td>waits for catalogs and metadata files</td>`)
 	require.Equal(t, 1, strings.Count(body, "small reads: storage answers as it should"), "each limit is explained once")
 	for _, text := range []string{"sweep-a", "sweep-b", "nightly", "replica-2", "connection refused", "trainer 10%, storage 25%", "waits for storage", "25 %"} {
 		require.Contains(t, body, text)

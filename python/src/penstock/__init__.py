@@ -42,7 +42,15 @@ from penstock.splits import Split, Splits
 from penstock.staged import Published, ReaderCheck, Staged
 from penstock.states import merge_states
 from penstock.statscomparison import StatisticsChange, StatisticsComparison
-from penstock.status import ServerStatus, StreamLimit, StreamReads, StreamStatus, Waited, Worked
+from penstock.status import (
+    PlanningStatus,
+    ServerStatus,
+    StreamLimit,
+    StreamReads,
+    StreamStatus,
+    Waited,
+    Worked,
+)
 from penstock.stream import Stats, Stream
 from penstock.tablediff import DiffColumns, DiffFiles, DiffKeys, DiffState, FileCounts, TableDiff
 from penstock.tablestats import Alarm, Statistics
@@ -91,6 +99,7 @@ __all__ = [
     "OrphanFile",
     "OrphanFiles",
     "Plan",
+    "PlanningStatus",
     "Promoted",
     "Published",
     "Query",

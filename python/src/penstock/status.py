@@ -289,6 +289,35 @@ class PlanStatus:
 
 
 @dataclass(frozen=True)
+class PlanningStatus:
+    """A call that creates a plan.
+
+    Attributes:
+        subject: the subject of the client's token; "" if there is none.
+        job: the job of the query; "" if there is none.
+        dataset: the dataset's name; "" if the query contains its dataset.
+        started: the time when the call began to plan.
+        open: seconds since then.
+        waiting: what it waits for now: "slot", "tables" (catalogs, and the metadata files of tables) or "files" (lists of the tables'
+            files); "" if it works.
+    """
+
+    subject: str
+    job: str
+    dataset: str
+    started: datetime
+    open: float
+    waiting: str
+
+    @classmethod
+    def of(cls, sent: Mapping[str, Any]) -> Self:
+        """Decodes a part of the server's answer."""
+        texts = (str(sent.get(name, "")) for name in ("subject", "job", "dataset"))
+        started = datetime.fromisoformat(sent["started"])
+        return cls(*texts, started, sent["open_ms"] / 1000, str(sent.get("waiting", "")))
+
+
+@dataclass(frozen=True)
 class CacheStatus:
     """The data that the server keeps for later streams, in bytes unless stated otherwise.
 
@@ -365,6 +394,7 @@ class ServerStatus:
         cache: the data kept for later streams; None unless `all`, or if nothing is kept.
         config: the state of reloading the config file; None unless `all`, or if the file is not reloaded.
         cores: the number of cores that the server may use; None unless `all`.
+        planning: the calls that create plans, oldest first. The plan of a stream in `streams` is not among them.
     """
 
     version: str
@@ -377,6 +407,7 @@ class ServerStatus:
     cache: CacheStatus | None
     config: ConfigStatus | None
     cores: int | None = None
+    planning: tuple[PlanningStatus, ...] = ()
 
     @classmethod
     def of(cls, text: bytes) -> Self:
@@ -403,6 +434,7 @@ class ServerStatus:
                 cache=_part(sent, "cache", CacheStatus.of),
                 config=_part(sent, "config", ConfigStatus.of),
                 cores=_part(sent, "cores", int),
+                planning=tuple(PlanningStatus.of(one) for one in sent.get("planning", ())),
             )
         except (AttributeError, KeyError, TypeError, ValueError) as e:
             raise errors.Internal(f"the server's status cannot be read: {e!r}") from e
