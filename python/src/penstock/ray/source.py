@@ -12,11 +12,12 @@ import ray.data
 from ray.data.block import BlockMetadata
 from ray.data.expressions import Expr
 
-from penstock import manifests, mistakes, query
+from penstock import manifests, query
 from penstock.access import Access, Files
 from penstock.bound import BoundQuery, PlannedQuery
 from penstock.client import Client
 from penstock.fields import RunQuery
+from penstock.parts import Query, separated
 from penstock.plan import Endpoint
 from penstock.query import Dataset
 from penstock.ray.held import Held
@@ -30,21 +31,8 @@ T = TypeVar("T")
 # The query fields of which one sets the size of batches.
 _SIZES = {"batch_rows", "global_batch_rows", "batch_requests"}
 
-# Query fields that `read` sets itself.
-_ITS_OWN = ("cursor", "endpoints", "every", "lanes", "limit", "shard", "tail", "wire")
-
 # Bytes of a value whose size its type does not tell, for the estimate that Ray begins with.
 _TEXT, _LIST = 24, 160
-
-
-class Query(RunQuery, Files, total=False):
-    """The fields of a query for Ray, and paths of credentials.
-
-    Attributes:
-        epoch: the epoch of a shuffled order.
-    """
-
-    epoch: int | None
 
 
 @lists(RunQuery, Files, Query)
@@ -70,12 +58,7 @@ def read(
     Raises:
         Invalid: a field is set that `read` sets itself, or the client's credentials would be pickled.
     """
-    given: dict[str, Any] = dict(fields)
-    files: Any = {name: given.pop(name) for name in Files.__annotations__ if name in given}
-    for name in _ITS_OWN:
-        if given.get(name) is not None:
-            raise query.invalid(name, "is set by penstock.ray.read itself; leave it out")
-    mistakes.refuse(given)
+    given, files = separated("penstock.ray.read", fields)
     form = query.form(dataset, {**given, "endpoints": "splits", "wire": "plain"})
     return ray.data.read_datasource(PenstockDatasource(Access.of(servers, files), form), **(options or {}))
 
