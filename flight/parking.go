@@ -19,7 +19,8 @@ const (
 	// checkEvery is how often stalled streams are checked.
 	checkEvery = 250 * time.Millisecond
 	// stuckAfter is how long a client may read nothing before the server stops expecting the memory
-	// of its batches back. It is longer than a training step.
+	// of its batches back, and parks its stream for others even if it has only just resumed. It is
+	// longer than a training step.
 	stuckAfter = 10 * time.Second
 	// idleAfter is how long a stream may stall (for example, while its trainer evaluates) before it
 	// is parked even if no other stream needs its memory or its slot.
@@ -107,9 +108,13 @@ func (p *parking) remove(one *parkableStream) {
 	delete(p.streams, one)
 }
 
-// park parks a stream if it waits for its client. With pressed, it is parked because other streams
-// need memory or its slot; the source may then refuse, because it has only just resumed. Parking
-// may wait for reads that the source has begun ahead.
+// parkFor parks a stream that has stalled for a time, because other streams need its memory or its
+// slot. The source may refuse, because it has only just resumed, until the client is stuck: the
+// client may be a rank that waits for another one, whose stream is among those that need the slot.
+func (p *parking) parkFor(one *parkableStream, still time.Duration) { p.park(one, still < stuckAfter) }
+
+// park parks a stream if it waits for its client. With pressed, the source may refuse, because it
+// has only just resumed. Parking may wait for reads that the source has begun ahead.
 func (p *parking) park(one *parkableStream, pressed bool) {
 	if !one.parking.CompareAndSwap(false, true) {
 		p.admission.Stay(&one.slot.Claim)
@@ -176,7 +181,7 @@ func (p *parking) checkStalled(pressed bool) {
 		case still >= idleAfter:
 			p.park(one, false)
 		case pressed || p.wanted(one.slot.Claim.Client):
-			p.park(one, true)
+			p.parkFor(one, still)
 		}
 	}
 }
@@ -196,11 +201,12 @@ func (p *parking) makeRoom() {
 		return
 	}
 	for _, one := range p.byProgress() {
-		if one.inflight.Still() < frames.StalledAfter {
+		still := one.inflight.Still()
+		if still < frames.StalledAfter {
 			return
 		}
 		if p.admission.Yield(&one.slot.Claim) {
-			p.park(one, true)
+			p.parkFor(one, still)
 		}
 	}
 }

@@ -28,6 +28,7 @@ func TestStalledStreamsAreParked(t *testing.T) {
 	for _, pressed := range []bool{true, false} {
 		var mu sync.Mutex
 		now := time.Now()
+		stuck := now.Add(stuckAfter)
 		clock := func() time.Time {
 			mu.Lock()
 			defer mu.Unlock()
@@ -54,15 +55,55 @@ func TestStalledStreamsAreParked(t *testing.T) {
 			got := awaited(t, parked, func() {
 				mu.Lock()
 				defer mu.Unlock()
-				now = now.Add(300 * time.Millisecond)
 				if !pressed {
 					now = now.Add(2 * time.Minute)
+				} else if next := now.Add(300 * time.Millisecond); next.Before(stuck) {
+					now = next
 				}
 			})
 			require.Equal(t, pressed, got)
 		}
 		require.Equal(t, 5, bodies(t, stream), "all batches come")
 		require.Equal(t, "ok", (<-s.ended).End)
+	}
+}
+
+// TestStuckStreamsAreParkedForOthers checks that a stream whose client reads nothing is parked for
+// streams that need its slot or its memory, although it has only just resumed: the client may be a
+// rank that waits for the rank of one of these streams.
+//
+// spec: wire-12
+func TestStuckStreamsAreParkedForOthers(t *testing.T) {
+	t.Parallel()
+	for _, pressed := range []bool{true, false} {
+		var ticks atomic.Int64
+		parked := make(chan bool, 1000)
+		made := heavy(t, nil, 5)
+		s := serve(t, Options{MaxStreams: 1, Clock: time.Now, Ticks: func() time.Time { return time.Unix(0, ticks.Load()) }, StallTimeout: 1 << 60, Pressed: func() bool { return pressed }, Loader: opens(newWorld(t).loader(), func(ctx context.Context) *canned {
+			c := made(ctx)
+			c.park = func(pressed bool) bool {
+				if !pressed {
+					parked <- true
+				}
+				return !pressed // as if it had read rows again, and had returned none since
+			}
+			return c
+		})})
+		stalled := s.stall(t)
+		streams := []arrowflight.FlightService_DoGetClient{stalled}
+		if !pressed { // another stream waits for the slot
+			other, err := s.DoGet(t.Context(), s.ticket(t, `{"dataset":"homefeed"}`))
+			require.NoError(t, err)
+			streams = []arrowflight.FlightService_DoGetClient{other, stalled}
+		}
+		awaited(t, parked, func() {
+			if ticks.Load() < int64(idleAfter)/2 {
+				ticks.Add(int64(checkEvery))
+			}
+		})
+		for _, stream := range streams {
+			require.Equal(t, 5, bodies(t, stream), "all batches come")
+		}
 	}
 }
 
