@@ -71,11 +71,16 @@ def scan(client: Client, dataset: Dataset, **fields: Unpack[RunQuery]) -> pl.Laz
                 if rows is not None:
                     frame = frame.head(rows)
                     rows -= frame.height
-                yield frame if names is None else frame.select(names)
+                yield frame if names is None else _selected(frame, names)
                 if rows == 0:
                     return
 
     return register_io_source(read, schema=pl.DataFrame(schema.empty_table()).schema)
+
+
+def _selected(frame: pl.DataFrame, names: list[str]) -> pl.DataFrame:
+    """Returns columns of a frame. A query that needs only the number of rows names none: `select` would lose it."""
+    return frame.select(names) if names else frame.drop(frame.columns)
 
 
 def conditions_of(pushdown: Pushdown, predicate: pl.Expr) -> list[str]:

@@ -92,6 +92,22 @@ def test_only_what_a_query_needs_is_read(served: Served, monkeypatch: pytest.Mon
     assert some == [at for at in order if at in small][:11]
 
 
+@pytest.mark.parametrize("engine", ["in-memory", "streaming"])
+def test_queries_without_columns_keep_the_number_of_rows(served: Served, engine: Any) -> None:
+    frame = penstock.polars.scan(served.client, "d", batch_rows=300)
+    numbers = frame.with_row_index("number")
+    rows = len(served.rows)
+    assert numbers.select("number").collect(engine=engine)["number"].to_list() == list(range(rows))
+    assert numbers.select(pl.col("number").max()).collect(engine=engine).item() == rows - 1
+    assert numbers.head(7).select("number").collect(engine=engine)["number"].to_list() == list(range(7))
+    kept = numbers.filter(pl.col("number") >= rows - 3).select("number").collect(engine=engine)
+    assert kept["number"].to_list() == [rows - 3, rows - 2, rows - 1]
+    assert (
+        frame.select(pl.lit(1, pl.Int8).repeat_by(pl.len()).explode().sum()).collect(engine=engine).item()
+        == rows
+    )
+
+
 def test_conditions_that_are_too_long_are_not_sent(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     frame = penstock.polars.scan(served.client, "d", columns=["row", "i"])
     asked = Asked(monkeypatch, served.client)
