@@ -80,6 +80,12 @@ class World:
         for request in self.turns.requests():
             self.readers[request.actor].queue.append(request)
         assert not self.turns.requests(), "the same request twice"
+        due = [
+            number
+            for number, reader in self.readers.items()
+            if self.turns.step in [request.step for request in reader.queue]
+        ]
+        assert due == ([] if self.turns.maker is None else [self.turns.maker])
 
     def answer(self) -> None:
         busy = [number for number, reader in self.readers.items() if reader.queue]

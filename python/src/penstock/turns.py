@@ -122,6 +122,11 @@ class Turns(Generic[V]):
         """The number of steps that were requested and not returned."""
         return len(self._made) + sum(map(len, self._making.values()))
 
+    @property
+    def maker(self) -> int | None:
+        """The actor that was asked for the next step and has not answered; None if there is none."""
+        return next((actor for actor, steps in self._making.items() if self._step in steps), None)
+
     def is_busy(self, actor: int) -> bool:
         """Whether an actor has a request that is not answered."""
         return bool(self._making.get(actor))

@@ -12,6 +12,17 @@ import ray
 
 CPUS = 2
 OBJECT_STORE = 200 << 20
+# The first node of a `ray.cluster_utils.Cluster`, which runs no task and soon takes a silent node for lost.
+HEAD = {
+    "num_cpus": 0,
+    "include_dashboard": False,
+    "object_store_memory": OBJECT_STORE,
+    "_system_config": {
+        "health_check_initial_delay_ms": 0,
+        "health_check_period_ms": 500,
+        "health_check_failure_threshold": 4,
+    },
+}
 
 
 def prepare() -> None:

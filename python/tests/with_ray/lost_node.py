@@ -20,12 +20,6 @@ from ray.cluster_utils import Cluster
 import penstock.ray
 
 ROW = 1500
-# How soon Ray takes a silent node for lost.
-SOON = {
-    "health_check_initial_delay_ms": 0,
-    "health_check_period_ms": 500,
-    "health_check_failure_threshold": 4,
-}
 
 
 class LoseNodeOnce:
@@ -46,13 +40,10 @@ def main(address: str, folder: Path) -> None:
     """Reads all rows."""
     local_ray.prepare()
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
-    store = {"object_store_memory": local_ray.OBJECT_STORE}
-    cluster = Cluster(
-        initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False, **store}
-    )
+    cluster = Cluster(initialize_head=True, head_node_args=local_ray.HEAD)
     try:
         for _ in range(2):
-            cluster.add_node(num_cpus=1, **store)
+            cluster.add_node(num_cpus=1, object_store_memory=local_ray.OBJECT_STORE)
         ray.init(address=cluster.address, log_to_driver=False)
         context = ray.data.DataContext.get_current()
         context.enable_progress_bars = False

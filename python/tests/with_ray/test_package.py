@@ -23,3 +23,9 @@ def test_without_ray_it_says_what_to_install() -> None:
 @pytest.mark.usefixtures("local_ray")
 def test_ray_runs_tasks() -> None:
     assert ray.get(ray.remote(lambda: 6 * 7).remote()) == 42
+
+
+def test_actors_do_without_ray_data() -> None:
+    """Which takes as long to import as all else that they need."""
+    code = "import sys, penstock.ray.transforms_actor; sys.exit('ray.data' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], timeout=120, check=False).returncode == 0

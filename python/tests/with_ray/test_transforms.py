@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import lake
@@ -22,6 +26,7 @@ from server import BINARY, Server
 import penstock
 import penstock.ray
 from penstock.actorcount import StepTimes
+from penstock.ray import transforms_loop
 from penstock.torch import IterableDataset
 
 pytest_plugins = ["local_ray"]
@@ -257,6 +262,35 @@ def test_a_step_that_kills_its_actor_ends_the_loop(served: Served) -> None:
             next(loop)
 
 
+def test_a_function_that_hangs_is_ended_at_a_deadline(
+    served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain, marker = served.plain(), tmp_path / "hangs"
+    third = plain[3][0].column("row")[0].as_py()
+
+    def hangs(batch: pa.RecordBatch) -> pa.RecordBatch:
+        if batch.column("row")[0].as_py() == third and not marker.exists():
+            marker.write_text(str(os.getpid()))
+            threading.Event().wait()
+        return batch
+
+    def late() -> float:
+        return time.monotonic() + (1001.0 if marker.exists() else 0.0)
+
+    with served.transformed(hangs, actors=(1, 1), ahead=1, step_timeout=1000) as steps:
+        with monkeypatch.context() as patched:
+            patched.setattr(transforms_loop, "time", SimpleNamespace(monotonic=late))
+            loop = iter(steps)
+            assert [next(loop) for _ in range(3)] == plain[:3]
+            with pytest.raises(penstock.Unavailable, match="step 3 was not made in 1000 seconds") as raised:
+                next(loop)
+        assert f"by the actor in process {marker.read_text()} on " in str(raised.value)
+        assert "step_timeout=" in raised.value.remedy
+        state = steps.state_dict()
+        steps.load_state_dict(state)
+        assert list(steps) == plain[3:], "another actor goes on"
+
+
 def test_errors_of_the_server_are_this_packages(served: Served) -> None:
     with (
         served.transformed(same, filter="no_such_column = 1") as steps,
@@ -284,6 +318,21 @@ def test_each_node_has_a_server_of_its_own(served: Served) -> None:
         assert list(steps) == served.plain()
 
 
+def test_a_lost_node_costs_no_step(served: Served, tmp_path: Path) -> None:
+    """In a process of its own, which has a Ray of three nodes."""
+    with (
+        penstock.connect(served.address) as client,
+        client.read("d", columns=["row"], batch_rows=16) as stream,
+    ):
+        plain = [batch.column("row").to_pylist() for batch in stream]
+    program = Path(__file__).with_name("lost_actors.py")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(program.parent), *sys.path])}
+    command: list[Any] = [sys.executable, program, served.config, BINARY, tmp_path]
+    subprocess.run(command, env=environment, timeout=280, check=True)
+    assert json.loads((tmp_path / "rows").read_text()) == plain
+    assert len(set(json.loads((tmp_path / "processes").read_text()))) >= 2
+
+
 def test_a_cluster_without_room_is_an_error(served: Served) -> None:
     with (
         penstock.ray.transformed(
@@ -302,6 +351,7 @@ def test_a_cluster_without_room_is_an_error(served: Served) -> None:
         ({"actors": (5, 4)}, "actors: 5 and 4 are no limits"),
         ({"shard": (2, 2)}, "there is no shard 2 of 2"),
         ({"ahead": 0}, "ahead"),
+        ({"step_timeout": 0}, "step_timeout"),
         ({"shuffle": True}, "shuffle"),
         ({"epoch": 1}, "epoch: is set by penstock.ray.transformed itself"),
     ],

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import ray.util
 from ray import cloudpickle
 
 from penstock.client import Client
@@ -58,11 +60,12 @@ class Transformer:
         self._connect = connect
         self._function = function
 
-    def prepare(self) -> None:
-        """Creates the client, and the instance if the function is a class."""
+    def prepare(self) -> str:
+        """Creates the client, and the instance if the function is a class. Returns where the actor runs."""
         self._reader = StepReader(self._connect())
         if isinstance(self._function, type):
             self._function = self._function()
+        return f"process {os.getpid()} on {ray.util.get_node_ip_address()}"
 
     def make(self, step: int, opening: tuple[Mapping[str, Any], Start] | None) -> tuple[Answer, list[Any]]:
         """Makes the result of a step. Ray stores the two values that it returns apart.

@@ -41,6 +41,7 @@ class Crew:
         self._failed_starts = 0
         self._alone_since: float | None = None  # since when there is no actor that is ready
         self._ready: dict[int, Any] = {}  # actors by number
+        self._places: dict[int, str] = {}  # where they run
         self._starting: dict[
             Any, tuple[int, Any]
         ] = {}  # numbers and actors, by the reference of their preparation
@@ -58,6 +59,10 @@ class Crew:
     def actor(self, number: int) -> Any:
         """An actor that is ready."""
         return self._ready[number]
+
+    def place(self, number: int) -> str:
+        """Where an actor that is ready runs: its process and its node, for errors."""
+        return self._places[number]
 
     def resize(self, wanted: int) -> None:
         """Takes in the actors that have become ready, and starts others until there are as many as wanted.
@@ -96,7 +101,7 @@ class Crew:
     def _take_in(self, reference: Any) -> None:
         number, actor = self._starting.pop(reference)
         try:
-            ray.get(reference)
+            place = ray.get(reference)
         except DEATHS as e:
             self._failed_starts += 1
             if self._failed_starts == MAX_FAILED_STARTS:
@@ -108,17 +113,18 @@ class Crew:
         except Exception as e:
             raise cause(e) from e
         self._failed_starts = 0
-        self._ready[number] = actor
+        self._ready[number], self._places[number] = actor, place
 
     def stop(self, number: int) -> None:
         """Ends an actor, which may be dead."""
+        del self._places[number]
         _kill(self._ready.pop(number))
 
     def close(self) -> None:
         """Ends all actors."""
         for actor in [*self._ready.values(), *(actor for _, actor in self._starting.values())]:
             _kill(actor)
-        self._ready, self._starting = {}, {}
+        self._ready, self._places, self._starting = {}, {}, {}
 
 
 def _kill(actor: Any) -> None:

@@ -35,7 +35,13 @@ class Loop(Iterator[tuple[R, Cursor]], Generic[R]):
     """Yields the result of each step, and the stream's cursor after it. Not safe for threads."""
 
     def __init__(
-        self, crew: Crew, count: ActorCount, turns: Turns[Any], query: Mapping[str, Any], start: Position
+        self,
+        crew: Crew,
+        count: ActorCount,
+        turns: Turns[Any],
+        query: Mapping[str, Any],
+        start: Position,
+        step_timeout: float,
     ) -> None:
         """Asks no actor before the first `next`.
 
@@ -45,6 +51,7 @@ class Loop(Iterator[tuple[R, Cursor]], Generic[R]):
             turns: the steps to return.
             query: the query, without its position.
             start: the position at which the turns begin.
+            step_timeout: how many seconds an actor may take for a step.
         """
         self._crew = crew
         self._count = count
@@ -55,6 +62,8 @@ class Loop(Iterator[tuple[R, Cursor]], Generic[R]):
         self._requests: dict[
             int, list[tuple[int, Any, Any]]
         ] = {}  # by actor: step, references of answer and result
+        self._step_timeout = step_timeout
+        self._since: dict[int, float] = {}  # by actor: a time at which it had begun its oldest request
         self._returned: float | None = None  # when the last step was
         self._failure: Exception | None = None
         self.waited = 0.0
@@ -147,6 +156,8 @@ class Loop(Iterator[tuple[R, Cursor]], Generic[R]):
         opening = None if request.start is None else (self._query, request.start)
         make = self._crew.actor(request.actor).make.options(num_returns=2)
         answer, result = make.remote(request.step, opening)
+        if request.actor not in self._requests:
+            self._since[request.actor] = time.monotonic()
         self._requests.setdefault(request.actor, []).append((request.step, answer, result))
 
     def _wait(self) -> None:
@@ -156,6 +167,27 @@ class Loop(Iterator[tuple[R, Cursor]], Generic[R]):
         for reference in done:
             if reference in oldest:
                 self._receive(oldest[reference])
+        self._check_deadline()
+
+    def _check_deadline(self) -> None:
+        """Ends the actor from which the next step is due, if the step that it makes takes too long.
+
+        Raises:
+            Unavailable: the step took too long.
+        """
+        actor = self._turns.maker
+        if actor is None or time.monotonic() - self._since[actor] < self._step_timeout:
+            return
+        step, answer, _ = self._requests[actor][0]
+        if ray.wait([answer], timeout=0, fetch_local=False)[0]:
+            return  # it came while the loop did not look
+        place = self._crew.place(actor)
+        self._crew.stop(actor)
+        raise errors.Unavailable(
+            f"step {step} was not made in {self._step_timeout:g} seconds by the actor in {place}; the actor was ended",
+            remedy="see what the function waits for: py-spy dump shows it while a step is made; step_timeout= sets a"
+            " longer time",
+        )
 
     def _receive(self, actor: int) -> None:
         """Takes an actor's answer to its oldest request."""
@@ -172,6 +204,7 @@ class Loop(Iterator[tuple[R, Cursor]], Generic[R]):
             _discard(result)
             made = Made(step, None, None, failure=cause(e))
         self._requests[actor].pop(0)
+        self._since[actor] = time.monotonic()
         if not self._requests[actor]:
             del self._requests[actor]
         self._turns.came(actor, made)
