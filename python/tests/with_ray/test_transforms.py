@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import signal
@@ -331,6 +332,20 @@ def test_a_lost_node_costs_no_step(served: Served, tmp_path: Path) -> None:
     subprocess.run(command, env=environment, timeout=280, check=True)
     assert json.loads((tmp_path / "rows").read_text()) == plain
     assert len(set(json.loads((tmp_path / "processes").read_text()))) >= 2
+
+
+def test_a_function_that_nodes_cannot_import_is_refused(
+    served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "only_here.py").write_text("def same(batch):\n    return batch\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    module = importlib.import_module("only_here")
+    with (
+        served.transformed(module.same, actors=(1, 1)) as steps,
+        pytest.raises(penstock.Invalid, match="No module named 'only_here'") as raised,
+    ):
+        next(iter(steps))
+    assert "runtime_env" in raised.value.remedy
 
 
 def test_a_cluster_without_room_is_an_error(served: Served) -> None:

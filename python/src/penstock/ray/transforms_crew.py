@@ -103,6 +103,12 @@ class Crew:
         try:
             place = ray.get(reference)
         except DEATHS as e:
+            if isinstance(e, RayActorError) and e.actor_init_failed:
+                raise errors.Invalid(
+                    f"the function cannot be unpickled in an actor: {e}",
+                    remedy="define it in the program itself, or send its module to the nodes with"
+                    ' ray.init(runtime_env={"py_modules": [module]})',
+                ) from e
             self._failed_starts += 1
             if self._failed_starts == MAX_FAILED_STARTS:
                 raise errors.Unavailable(
