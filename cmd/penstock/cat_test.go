@@ -173,7 +173,7 @@ func TestCatShardsAndCursor(t *testing.T) {
 	require.Equal(t, all, slices.Sorted(slices.Values(append(read("--every", "0/2", "--batch-rows", "2"), read("--every", "1/2", "--batch-rows", "2")...))))
 	require.Len(t, read("--batch-rows", "2", "--filter", "item IS NOT NULL", "--tail", "drop", "--count", "exact"), len(read("--filter", "item IS NOT NULL"))/2*2)
 
-	inside, err := environment{clock: time.Now}.openLocal(t.Context(), l.config, io.Discard)
+	inside, err := environment{clock: time.Now}.openLocal(t.Context(), l.config, false, io.Discard)
 	require.NoError(t, err)
 	rows, err := inside.Open(t.Context(), []byte(`{"dataset": "home", "batch_rows": 3}`))
 	require.NoError(t, err)

@@ -151,7 +151,7 @@ func (p process) serve(ctx context.Context, c *config.Config, again func() (*con
 		return err
 	}
 	reloader := reload.New(reload.Options{Read: again, ReadLists: e.ReadLists, Loader: e.Loader, Log: log, Started: c, Clock: p.clock})
-	if err := cmp.Or(reloader.Watch(ctx, entry.Watcher, metrics), allowed.WatchNames(ctx, reloader.LoadedLast())); err != nil {
+	if err := cmp.Or(reloader.Watch(ctx, entry.Watcher, metrics.Reloads), allowed.WatchNames(ctx, reloader.LoadedLast())); err != nil {
 		return err
 	}
 	mapped, err := e.ListenLocal(ctx, c.Server, log)

@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,6 +19,8 @@ import (
 	"github.com/penstock/penstock/cmd/penstock/client"
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
 	"github.com/penstock/penstock/cmd/penstock/engine"
+	"github.com/penstock/penstock/cmd/penstock/reload"
+	"github.com/penstock/penstock/cmd/penstock/watch"
 	"github.com/penstock/penstock/flight"
 	"github.com/penstock/penstock/flight/ticket"
 	"github.com/penstock/penstock/internal/config"
@@ -44,6 +47,7 @@ type sourceFlags struct {
 	tlsCA, tlsCert, tlsKey *string
 	token                  *string
 	passed                 bool // calls carry the tokens of others; see client.Security
+	watched                bool // a changed config file is used again
 }
 
 func newSourceFlags(c *cobra.Command) sourceFlags {
@@ -139,7 +143,7 @@ func (e environment) open(ctx context.Context, f sourceFlags, log io.Writer) (*c
 	case *f.tlsCA+*f.tlsCert+*f.tlsKey+*f.token != "":
 		return nil, cmdline.Errorf("--token-file, --tls-ca, --tls-cert and --tls-key are for a server at --uri")
 	case file != "":
-		return e.openLocal(ctx, file, log)
+		return e.openLocal(ctx, file, f.watched, log)
 	}
 	return nil, cmdline.Errorf("give --config FILE to run in process, or --uri grpc://host:port to call a server")
 }
@@ -234,8 +238,8 @@ const (
 
 // openLocal runs a server for a config file in this process, and returns a client that is connected
 // to it in memory. So commands get the same answers as from any other server, and no port is
-// opened.
-func (e environment) openLocal(ctx context.Context, file string, log io.Writer) (*client.Client, error) {
+// opened. If the file is watched, the server uses it again after each change, until the client is closed.
+func (e environment) openLocal(ctx context.Context, file string, watched bool, log io.Writer) (*client.Client, error) {
 	c, err := e.load(file, nil)
 	if err != nil {
 		return nil, err
@@ -248,10 +252,15 @@ func (e environment) openLocal(ctx context.Context, file string, log io.Writer) 
 	if err != nil {
 		return nil, err
 	}
+	state, unwatch, err := e.watchConfig(ctx, c, built, watched, log)
+	if err != nil {
+		built.Close()
+		return nil, err
+	}
 	tables := built.TableWriter(1)
 	server := flight.New(flight.Options{ //nolint:contextcheck // calls have their own contexts
 		Loader: built.Loader, Verifier: built.Loader, ColumnSizes: built.Loader.ColumnSizes, Cache: built.CacheAdmin(), Keys: func() *ticket.Keys { return keys }, Clock: e.clock, MaxMessage: localMessage, MaxDetails: localDetails, Version: version(),
-		Budget: built.Budget, History: built.Tables, Differ: built.Differ(1), Proposer: proposer{c, built.Tables.Untagged}, Describer: built.Describer(0, createdBy(), noteUnkept(log)), Tables: tables, Maintenance: tables, Promoter: built.Promoter(), MaxStages: 1,
+		Budget: built.Budget, History: built.Tables, Differ: built.Differ(1), Proposer: proposer{c, built.Tables.Untagged}, Describer: built.Describer(0, createdBy(), noteUnkept(log)), Tables: tables, Maintenance: tables, Promoter: built.Promoter(), MaxStages: 1, Config: state,
 		// Log only bugs: the client reports other failures.
 		Logger: telemetry.NewLogger(log, slog.LevelError, "text"),
 	})
@@ -261,12 +270,32 @@ func (e environment) openLocal(ctx context.Context, file string, log io.Writer) 
 	end := func() error {
 		// The client has closed its connection, so all calls end soon, and Shutdown needs no time
 		// limit.
+		unwatch()
 		err := server.Shutdown(context.WithoutCancel(ctx))
 		err = errors.Join(err, <-served)
 		built.Close()
 		return err
 	}
 	return client.Local(listener.DialContext, localMessage, end)
+}
+
+// watchConfig makes an engine use its config file again after each change, if the file is watched. It returns the state of that for the
+// status, nil if the file is not watched, and a function that ends it.
+func (e environment) watchConfig(ctx context.Context, c *config.Config, built *engine.Engine, watched bool, log io.Writer) (state func() flight.ConfigStatus, end func(), err error) {
+	if !watched {
+		return nil, func() {}, nil
+	}
+	logger := telemetry.NewLogger(log, slog.LevelWarn, "text")
+	again := func() (*config.Config, error) { return e.load(c.File, nil) }
+	reloader, watcher := reload.New(reload.Options{Read: again, ReadLists: built.ReadLists, Loader: built.Loader, Log: logger, Started: c, Clock: e.clock}), watch.New(logger)
+	uncounted := func() func(telemetry.Reload) { return func(telemetry.Reload) {} }
+	if err := reloader.Watch(ctx, watcher, uncounted); err != nil {
+		return nil, nil, err
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var running sync.WaitGroup
+	running.Go(func() { watcher.Run(ctx, nil) })
+	return reloader.Status(), func() { cancel(); running.Wait() }, nil
 }
 
 // changeFlags are the flags of all commands that change tables.

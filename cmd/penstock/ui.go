@@ -59,7 +59,7 @@ func uiCommand(p process) *cobra.Command {
 		if *memory != "" && *from.uri != "" {
 			return cmdline.Errorf("--child-memory is for what the pages of a config file (--config) start")
 		}
-		from.passed = *proxied != ""
+		from.passed, from.watched = *proxied != "", true
 		return p.serveUI(c.Context(), from, *listen, *proxied, *memory)
 	}
 	return c

@@ -93,8 +93,8 @@ func (r *Reloader) Status() func() flight.ConfigStatus {
 // Watch makes a watcher load the config file whenever it changes. The watcher also loads the file
 // now, in case it has changed since the server read it. A pipe is not watched, because it cannot be
 // read again. If both the policy and the config file change, the policy is loaded first, so that
-// the old rules never apply to new datasets.
-func (r *Reloader) Watch(ctx context.Context, w *watch.Watcher, metrics *telemetry.Metrics) error {
+// the old rules never apply to new datasets. If the file is watched, counting returns the function that counts loads.
+func (r *Reloader) Watch(ctx context.Context, w *watch.Watcher, counting func() func(telemetry.Reload)) error {
 	file := r.Started.File
 	if !isWatched(file) {
 		r.Log.Warn("the config file is not a regular file: changes need a restart", "file", file)
@@ -103,7 +103,7 @@ func (r *Reloader) Watch(ctx context.Context, w *watch.Watcher, metrics *telemet
 	if err := w.Load(ctx, watch.LoadedFiles{What: configFiles, Paths: []string{file}, Load: r.load, After: auth.PolicyFiles}); err != nil {
 		return err
 	}
-	r.count, r.reloads.last.Current = metrics.Reloads(), true
+	r.count, r.reloads.last.Current = counting(), true
 	return nil
 }
 

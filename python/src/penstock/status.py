@@ -312,9 +312,14 @@ class PlanningStatus:
     @classmethod
     def of(cls, sent: Mapping[str, Any]) -> Self:
         """Decodes a part of the server's answer."""
-        texts = (str(sent.get(name, "")) for name in ("subject", "job", "dataset"))
-        started = datetime.fromisoformat(sent["started"])
-        return cls(*texts, started, sent["open_ms"] / 1000, str(sent.get("waiting", "")))
+        return cls(
+            subject=str(sent.get("subject", "")),
+            job=str(sent.get("job", "")),
+            dataset=str(sent.get("dataset", "")),
+            started=datetime.fromisoformat(sent["started"]),
+            open=sent["open_ms"] / 1000,
+            waiting=str(sent.get("waiting", "")),
+        )
 
 
 @dataclass(frozen=True)
