@@ -203,8 +203,8 @@ def do_get(request: bytes, context: grpc.ServicerContext) -> Iterator[bytes]:
         part = rows[given : given + BATCH_ROWS]
         given, sent, batches = given + len(part), sent + len(part), batches + 1
         batch = pa.record_batch([pa.array(part), pa.array([str(n) for n in part])], schema=SCHEMA)
-        after = b"" if name == "no cursor" else json.dumps(cursor(shard, given)).encode()
-        yield flight_data(batch.serialize(), after)
+        yield flight_data(batch.serialize(), _lie(asked, cursor(shard, given)))
+        _rest_after(asked)
         if batches == 3:
             if name == "cut":
                 return
@@ -221,6 +221,56 @@ def do_get(request: bytes, context: grpc.ServicerContext) -> Iterator[bytes]:
     }
     report = {"rows": sent, "batches": batches, "cursor": cursor(shard, given), "staging": counts}
     yield from _end(name, report)
+
+
+def redeem(request: bytes, context: grpc.ServicerContext) -> Iterator[bytes]:
+    """Answers a ticket of a stream, or of a call that follows streams."""
+    asked = json.loads(dict(fields(request))[1])
+    if "follow" in asked:
+        return follow()
+    if asked["name"] == "followed":
+        header = dict(context.invocation_metadata())["penstock-follow"]
+        context.send_initial_metadata((("penstock-follow", str(header)),))
+    return do_get(request, context)
+
+
+def _lie(asked: dict[str, Any], at: dict[str, Any]) -> bytes:
+    """The cursor of a batch, with the lie of the dataset "lies LIE" or, where a stream goes on, of "resumed LIE"."""
+    when, _, lie = asked["name"].partition(" ")
+    if when == "lies" or (when == "resumed" and asked["given"]):
+        changes: dict[str, dict[str, Any]] = {
+            "plan": {"plan": "q"},
+            "shard": {"shard": {"index": 1, "of": 2}},
+            "step": {"step": at["step"] + (at["step"] > 1)},
+            "no step": {"step": None},
+        }
+        texts = {
+            "list": b"[1]",
+            "depth": b"[" * 100_000,
+            "infinity": b'{"plan": "p", "shard": {}, "step": 1e999}',
+        }
+        return texts.get(lie) or json.dumps({**at, **changes.get(lie, {})}).encode()
+    return b"" if asked["name"] == "no cursor" else json.dumps(at).encode()
+
+
+def _rest_after(asked: dict[str, Any]) -> None:
+    """Waits after a batch, if the dataset asks for it."""
+    if asked["name"] == "resumed silence" and asked["given"]:
+        threading.Event().wait(60)
+    if asked["name"] == "followed":
+        _flooded.wait(60)
+
+
+_flooded = threading.Event()
+
+
+def follow() -> Iterator[bytes]:
+    """What a server says again and again to those who follow its streams."""
+    yield flight_data(pa.schema([]).serialize())
+    for step in range(1, 501):
+        said = {"stream": 0, "batches": step, "cursor": cursor({"index": 0, "of": 1}, step * BATCH_ROWS)}
+        yield flight_data(None, json.dumps({"moves": said}).encode())
+    _flooded.set()
 
 
 def _moved(asked: dict[str, Any], batches: int, at: dict[str, Any]) -> list[bytes]:
@@ -243,6 +293,8 @@ def _moved(asked: dict[str, Any], batches: int, at: dict[str, Any]) -> list[byte
 def _end(name: str, report: dict[str, Any]) -> Iterator[bytes]:
     if name == "miscounted":
         report["rows"] += 1
+    if name == "strange report":
+        report["staging"] = "none"
     last = flight_data(None, json.dumps({"report": report}).encode())
     if name == "strange message":
         last = flight_data(None, b"[]")
@@ -296,7 +348,7 @@ def serve() -> tuple[grpc.Server, int]:
         "GetFlightInfo": get_flight_info,
         "GetSchema": get_schema,
     }
-    streams = {"ListFlights": list_flights, "DoAction": do_action, "DoGet": do_get}
+    streams = {"ListFlights": list_flights, "DoAction": do_action, "DoGet": redeem}
     handlers: dict[str, Any] = {
         **{name: grpc.unary_unary_rpc_method_handler(f) for name, f in answers.items()},
         **{name: grpc.unary_stream_rpc_method_handler(f) for name, f in streams.items()},

@@ -293,6 +293,28 @@ def test_exhausted_servers_are_passed_over() -> None:
     assert len(asked(penstock.Exhausted("the query needs more than the budget"))[0]) == 1
 
 
+# spec: replicas-6
+def test_many_servers_have_one_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two of them may take it whole."""
+    for seconds, most in ((50.0, 3), (130.0, 2), (1.0, 9)):
+        now = [0.0]
+        monkeypatch.setattr("penstock.servers.time", types.SimpleNamespace(monotonic=lambda now=now: now[0]))
+        servers = Servers(Settings(tuple(f"grpc://127.0.0.1:{port}" for port in range(1, 10)), timeout=120.0))
+        calls: list[Channel] = []
+
+        def ask(
+            channel: Channel, now: list[float] = now, seconds: float = seconds, calls: list[Channel] = calls
+        ) -> None:
+            calls.append(channel)
+            now[0] += seconds
+            raise penstock.Unavailable("silent")
+
+        with pytest.raises(penstock.Unavailable, match="silent"):
+            servers.ask(ask, Choice(servers, "homefeed"))
+        assert len(calls) == most
+        servers.close()
+
+
 # spec: replicas-10
 def test_one_more_server_is_asked_before_a_refusal_counts() -> None:
     missing, expired = penstock.NotFound("no such dataset"), penstock.Expired("no such snapshot")

@@ -123,6 +123,24 @@ def test_kind_of_a_newer_server() -> None:
     assert (e.kind, str(e)) == ("on strike", "m")
 
 
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b'{"kind": "unavailable", "retry_after_ms": Infinity}',
+        b'{"kind": "unavailable", "retry_after_ms": 1e999}',
+        b'{"kind": "unavailable", "retry_after_ms": 1%s}' % (b"0" * 400),
+        b'{"kind": "invalid", "faults": [{"position": NaN}]}',
+        b'{"kind": "corrupt", "row_group": -Infinity}',
+        b"[" * 6000,
+        b"\xff",
+        b"[]",
+    ],
+)
+def test_details_that_cannot_be_read(raw: bytes) -> None:
+    """The status of the call determines the error then."""
+    assert errors.from_trailer(raw) is None
+
+
 def test_exceptions_can_be_pickled() -> None:
     e = errors.from_details({"kind": "corrupt", **DETAILS})
     again = pickle.loads(pickle.dumps(e))

@@ -56,4 +56,4 @@ def test_a_successor_is_closed_when_its_stream_has_just_opened() -> None:
     opening.set()
     successor._thread.join(20)
     assert closed == [True]
-    assert successor.take(b'{"position": 1}') is None
+    assert successor.take({"position": 1}) is None

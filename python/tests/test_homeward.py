@@ -166,6 +166,18 @@ def test_tries_come_later_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
         waits.append(now - began)
         homing.failed()
     assert waits == [61, 60, 120, 240, 480, 600]
+    # A first server that fails again and again gets the stream less and less often.
+    homing, waits = Homing(servers, "homefeed 0/1"), []
+    for stayed in (1, 1, 1, 600, 1):
+        began = now
+        now += 1
+        while homing.due(second) is None:
+            now += 1
+        waits.append(now - began)
+        homing.arrived()
+        now += stayed
+        assert homing.due(first) is None
+    assert waits == [61, 61, 121, 241, 61]
     servers.close()
 
 

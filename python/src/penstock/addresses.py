@@ -10,6 +10,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 
 # Seconds after which a name is resolved again, and after a failure of one of its addresses.
@@ -127,6 +128,7 @@ class _Names:
         self._lock = threading.Lock()
         self._found: dict[str, tuple[str, ...]] = {}
         self._due: dict[str, float] = {}  # when to resolve again, by the monotonic clock
+        self._resolving: set[str] = set()
 
     def of(self, location: str) -> tuple[str, ...]:
         """Returns the IP addresses of a location's name, sorted; none if it has one server or is not resolved here.
@@ -138,10 +140,14 @@ class _Names:
         now = time.monotonic()
         with self._lock:
             known = self._found.get(location, ())
-            if now < self._due.get(location, 0.0):
+            if now < self._due.get(location, 0.0) or location in self._resolving:
                 return known
-            self._due[location] = now + _FRESH  # other threads use the known addresses meanwhile
-        found = _resolved(location)
+            self._due[location] = now + _FRESH
+            self._resolving.add(location)  # other threads use the known addresses meanwhile
+        try:
+            found = _resolved(location)
+        finally:
+            self._resolving.discard(location)
         if found is None:
             return known
         with self._lock:
@@ -150,8 +156,10 @@ class _Names:
 
     def known(self, location: str) -> tuple[str, ...]:
         """Returns the addresses that are known, and has a thread resolve the name if it is due. Never waits."""
-        if _has_name(location) and time.monotonic() >= self._due.get(location, 0.0):
-            threading.Thread(target=self.of, args=(location,), name="penstock-names", daemon=True).start()
+        is_due = time.monotonic() >= self._due.get(location, 0.0) and location not in self._resolving
+        if _has_name(location) and is_due:
+            with suppress(RuntimeError):  # the interpreter ends, or the system has no more threads
+                threading.Thread(target=self.of, args=(location,), name="penstock-names", daemon=True).start()
         return self._found.get(location, ())
 
     def doubt(self, location: str) -> None:

@@ -1,10 +1,34 @@
-"""Decodes fields of servers' answers that may be missing."""
+"""Decodes servers' answers: their JSON, and fields that may be missing."""
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
+
+
+def parsed(text: bytes | str) -> Any:
+    """Decodes JSON from a server. All numbers are finite.
+
+    Raises:
+        ValueError: the text is not JSON, has a number that no float can represent, or is nested too deeply.
+    """
+    try:
+        return _DECODER.decode(text if isinstance(text, str) else text.decode())
+    except RecursionError:
+        raise ValueError("the JSON is nested too deeply") from None
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is not finite")
+    return number
+
+
+_DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=_finite)
 
 
 def texts(found: Mapping[str, Any], name: str) -> tuple[str, ...]:

@@ -111,17 +111,22 @@ class BoundQuery:
             lambda channel: self.planned_by(channel, accept), choice or Choice(self.servers, self.key)
         )
 
-    def planned_by(self, channel: Channel, accept: Callable[[PlannedQuery], None]) -> PlannedQuery:
+    def planned_by(
+        self, channel: Channel, accept: Callable[[PlannedQuery], None], *, within: float | None = None
+    ) -> PlannedQuery:
         """Returns the plan of one server.
 
         Args:
             channel: the connection to the server.
             accept: checks the plan.
+            within: the seconds that the call may take; None for the client's `timeout`, or no limit if rows are counted.
         """
         descriptor = flight.FlightDescriptor.for_command(query.text(self.form))
         counts = self.form.get("tail") == "drop" or self.form.get("count") == "exact"
         found = channel.call(
-            lambda client, options: client.get_flight_info(descriptor, options), unlimited=counts
+            lambda client, options: client.get_flight_info(descriptor, options),
+            unlimited=counts,
+            within=within,
         )
         with channel.compared():
             plan, endpoints = Plan.of(found), tuple(Endpoint.of(listed) for listed in found.endpoints)

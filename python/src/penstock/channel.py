@@ -265,11 +265,27 @@ class Channel:
             return lease
 
     def call(
-        self, act: Callable[[flight.FlightClient, flight.FlightCallOptions], T], *, unlimited: bool = False
+        self,
+        act: Callable[[flight.FlightClient, flight.FlightCallOptions], T],
+        *,
+        unlimited: bool = False,
+        within: float | None = None,
     ) -> T:
-        """Makes a call within the timeout; the call ends when `act` returns. Converts failures to our exceptions."""
+        """Makes a call within the timeout; the call ends when `act` returns. Converts failures to our exceptions.
+
+        Args:
+            act: makes the call.
+            unlimited: whether the call has no timeout.
+            within: the seconds that the call may take at most, whatever its timeout; None for no other limit.
+        """
+        limits = [
+            seconds
+            for seconds in (None if unlimited else self.settings.timeout, within)
+            if seconds is not None
+        ]
+        limit = min(limits, default=None)
         for again in (False, True):
-            options = self.settings.options(unlimited=unlimited)
+            options = replace(self.settings, timeout=limit).options(unlimited=False)
             lease = self.lease()
             began = time.monotonic()
             try:
@@ -281,7 +297,6 @@ class Channel:
                 return answer
             except errors.Unavailable as e:
                 lease.broken = True
-                limit = None if unlimited else self.settings.timeout
                 timed_out = limit is not None and time.monotonic() - began >= limit
                 # After a server restart, the old connection fails only at its next use. The second try opens a new one.
                 if again or lease.fresh or timed_out or call.details is not None:

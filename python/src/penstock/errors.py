@@ -7,7 +7,6 @@ killed or a proxy dropped them, the status determines the class.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,6 +14,8 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.flight as flight
+
+from penstock.answers import parsed
 
 
 @dataclass(frozen=True)
@@ -242,11 +243,11 @@ def from_trailer(raw: bytes | str | None) -> Error | None:
     if raw is None:
         return None
     try:
-        details = json.loads(raw)
+        details = parsed(raw)
         if not isinstance(details, dict):
             return None
         failure = from_details(details)
-    except (ValueError, TypeError, AttributeError):
+    except (ValueError, TypeError, AttributeError, OverflowError):
         return None
     failure.of_server = True
     return failure

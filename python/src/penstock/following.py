@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.flight as flight
 
 from penstock import errors
-from penstock.threads import may_start
+from penstock.answers import parsed
+from penstock.threads import started
 
 if TYPE_CHECKING:
     from penstock.call import Call
@@ -35,6 +36,9 @@ Notice = Mapping[str, Any]
 # Seconds after which streams are followed: those that end before need no call.
 _AFTER = 1.0
 
+# Notices that say nothing new, after which a server is no longer listened to.
+_USELESS = 1000
+
 
 class Follower:
     """Follows the streams of one server with one call, which lasts as long as there are streams. Safe for threads."""
@@ -46,7 +50,7 @@ class Follower:
         self._numbers = itertools.count()
         # The garbage collector may call leave in a thread that holds the lock.
         self._changed = threading.Condition(threading.RLock())
-        self._told: dict[int, Callable[[Notice], None]] = {}
+        self._told: dict[int, Callable[[Notice], None] | None] = {}  # None once called
         self._lease: Lease | None = None
         self._thread: threading.Thread | None = None  # None if no stream is followed
 
@@ -63,7 +67,7 @@ class Follower:
             call: the call of the stream, which has begun.
             told: called once at most, in another thread, when the server stops.
         """
-        if call.follows != f"{self._name} {number}" or not may_start(self):
+        if call.follows != f"{self._name} {number}":
             return
         with self._changed:
             self._told[number] = told
@@ -71,14 +75,19 @@ class Follower:
                 return
             thread = self._thread = threading.Thread(target=self._run, name="penstock-follow", daemon=True)
         # Without the lock: the garbage collector may call leave in the new thread, and start waits for that thread.
-        thread.start()
+        if not started(self, thread):
+            with self._changed:
+                self._thread = None
 
     def leave(self, number: int) -> None:
         """Stops following a stream. Safe to call more than once."""
         if self._pid != os.getpid():  # the thread that may hold the lock does not exist in a fork
             return
         with self._changed:
-            if self._told.pop(number, None) is None or self._told:
+            if number not in self._told:
+                return
+            del self._told[number]
+            if self._told:
                 return
             self._changed.notify_all()
             lease = self._lease
@@ -140,22 +149,28 @@ class Follower:
             with self._changed:
                 self._lease, ended = lease, not self._told
             reader = lease.reader
+            useless = 0
             with call.translated():
-                while not ended and reader is not None:
+                while not ended and reader is not None and useless < _USELESS:
                     try:
                         chunk = reader.read_chunk()
                     except StopIteration:
                         break
-                    if chunk.app_metadata is not None:
-                        self._tell(json.loads(chunk.app_metadata.to_pybytes())["moves"])
+                    text = b"" if chunk.app_metadata is None else chunk.app_metadata.to_pybytes()
+                    useless += not self._tell(parsed(text)["moves"])
         except (errors.Error, ValueError, KeyError, TypeError) as e:
             _log.debug("%s does not tell where streams move: %s", self._channel.address, e)
         finally:
             if lease is not None:
                 lease.release()
 
-    def _tell(self, notice: Notice) -> None:
+    def _tell(self, notice: Notice) -> bool:
+        """Calls what a stream has given for its notice, once. Reports whether it did."""
+        number = notice["stream"]
         with self._changed:
-            told = self._told.get(notice["stream"])
-        if told is not None:
-            told(notice)
+            told = self._told.get(number)
+            if told is None:
+                return False
+            self._told[number] = None
+        told(notice)
+        return True

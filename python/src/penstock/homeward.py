@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import time
 from collections.abc import Callable
@@ -20,9 +19,11 @@ from penstock.threads import Opener
 _LOOK = 1.0
 _SPREAD = 60.0
 
-# Seconds between two tries at most, and for one try.
+# Seconds between two tries at most.
 _LONGEST_WAIT = 600.0
-_LIMIT = 60.0
+
+LIMIT = 60.0
+"""Seconds for one try."""
 
 
 class Homing:
@@ -34,6 +35,7 @@ class Homing:
         self._next_look = 0.0
         self._due: float | None = None  # None while the stream is at home
         self._tries = 0
+        self._arrived = 0.0  # by the monotonic clock: when the stream last came home
 
     def due(self, at: Address) -> Channel | None:
         """Returns the first server if it is time to go there; None otherwise. Never waits.
@@ -48,20 +50,25 @@ class Homing:
         home = self._servers.before(self._key, at)
         if home is None:
             self._due = None
+            if now - self._arrived >= _LONGEST_WAIT:
+                self._tries = 0
             return None
         if self._due is None:
-            self._due = now + random.uniform(0, _SPREAD)
+            self._due = now + (self._wait() if self._tries else random.uniform(0, _SPREAD))
         return home if now >= self._due else None
 
     def failed(self) -> None:
         """Notes that a try has failed: the next one is due after a minute, and later each time, up to ten minutes."""
-        wait = min(_LONGEST_WAIT, _SPREAD * 2.0 ** min(self._tries, 10))
         self._tries += 1
-        self._due = time.monotonic() + wait * random.uniform(0.5, 1)
+        self._due = time.monotonic() + self._wait()
 
     def arrived(self) -> None:
-        """Notes that the stream is at home."""
-        self._due, self._tries = None, 0
+        """Notes that the stream is at home. If it leaves again within ten minutes, its next try comes later, too."""
+        self._tries += 1
+        self._due, self._arrived = None, time.monotonic()
+
+    def _wait(self) -> float:
+        return min(_LONGEST_WAIT, _SPREAD * 2.0 ** min(self._tries - 1, 10)) * random.uniform(0.5, 1)
 
 
 class Homeward(Opener):
@@ -74,10 +81,11 @@ class Homeward(Opener):
         """Begins to open it.
 
         Args:
-            opening: opens the stream; None if there is nothing to open.
+            opening: prepares the stream; None if there is nothing to open.
         """
         self._batch: pa.RecordBatch | Block | None = None  # the one that the reader may take
         self._step = -1
+        self._deadline = time.monotonic() + LIMIT
         super().__init__(opening)
 
     def take(self, due: int) -> tuple[Messages, pa.RecordBatch | Block] | None:
@@ -86,6 +94,8 @@ class Homeward(Opener):
         Args:
             due: the step. Batches before it are dropped.
         """
+        if time.monotonic() >= self._deadline:
+            self.close()  # the thread may wait for a server that does not answer
         with self._changed:
             if self._messages is None or self._batch is None or self._step > due:
                 return None
@@ -96,25 +106,24 @@ class Homeward(Opener):
             self._changed.notify_all()
             return (messages, batch) if self._step == due else None
 
-    def _opened(self, messages: Messages) -> None:
+    def _open(self, messages: Messages) -> None:
         """Reads batches until the reader takes one, for a minute at most."""
         try:
-            self._read(messages, time.monotonic() + _LIMIT)
+            self._read(messages)
         finally:
             self.close()
             self._batch = None
 
-    def _read(self, messages: Messages, deadline: float) -> None:
-        while not self._closed and time.monotonic() < deadline:
+    def _read(self, messages: Messages) -> None:
+        while not self._closed and time.monotonic() < self._deadline:
             batch = messages.next()
             if batch is None:
                 return
-            step = int(json.loads(messages.cursor or b"{}")["step"])
             with self._changed:
-                self._batch, self._step = batch, step
+                self._batch, self._step = batch, messages.position["step"]
                 del batch
                 self._changed.wait_for(
-                    lambda: self._batch is None or self._closed, deadline - time.monotonic()
+                    lambda: self._batch is None or self._closed, self._deadline - time.monotonic()
                 )
                 if self._messages is None:
                     return

@@ -5,24 +5,61 @@ from __future__ import annotations
 import json
 import weakref
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal, TypeVar
+from dataclasses import dataclass
+from typing import Any, Literal, TypeGuard, TypeVar
 
 import pyarrow as pa
 import pyarrow.flight as flight
 
 from penstock import errors, receivers
+from penstock.answers import parsed
 from penstock.call import Call
 from penstock.channel import Channel, Lease
+from penstock.fields import Cursor
 from penstock.following import Follower, Notice
 from penstock.indexed import expand, plain_schema
 from penstock.local import Session
 from penstock.rests import rests
 from penstock.rings import Block
 
+AGAIN = "read again from the cursor of the last batch"
+"""The remedy for a stream that is broken at some position."""
+
 Received = TypeVar("Received", pa.RecordBatch, Block)
 
 Way = Literal["ring", "receiver", "mapped", "network"]
 """How a batch came: as a block of the server or of a receiver, in mapped memory, or over the network."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The plan and the shard that all batches of a stream come from.
+
+    Attributes:
+        plan: the id of the plan.
+        shard: the shard, in the form of a cursor; None if it is unknown before the first batch.
+    """
+
+    plan: str
+    shard: Mapping[str, Any] | None
+
+    def checked(self, cursor: Any) -> Cursor:
+        """Returns a cursor that a server has sent.
+
+        Raises:
+            Corrupt: it is not a cursor of this plan and shard.
+        """
+        plan, shard, step = (
+            map(cursor.get, ("plan", "shard", "step")) if isinstance(cursor, dict) else (None,) * 3
+        )
+        if type(step) is not int or not isinstance(shard, dict):
+            raise errors.Corrupt("a batch came with a cursor that cannot be read", remedy=AGAIN)
+        if plan != self.plan or self.shard not in (None, shard):
+            raise errors.Corrupt(
+                f"a batch came of shard {shard} of plan {plan}, instead of shard {self.shard} of plan {self.plan}",
+                remedy=AGAIN,
+            )
+        return cursor
 
 
 class Messages:
@@ -39,6 +76,7 @@ class Messages:
         way: how the last batch came.
         why: why the last batch did not come as a block; "" if it did, or if no blocks were requested.
         cursor: the cursor of the last batch, as received; None before the first one.
+        position: the same cursor, decoded; empty before the first one.
         rows: rows returned so far.
         batches: batches returned so far.
         report: the server's report; None until received.
@@ -52,12 +90,14 @@ class Messages:
     _lost = False  # the session's server has stopped answering
     _follower: Follower | None = None
     _number = 0
+    _closed = False
 
     def __init__(
         self,
         channel: Channel,
         ticket: bytes,
         schema: pa.Schema,
+        of: Origin,
         *,
         wire: str = "plain",
         local_socket: str | None = None,
@@ -72,6 +112,7 @@ class Messages:
             channel: the connection to the server that accepts the ticket.
             ticket: the ticket, as received.
             schema: the planned schema.
+            of: the plan and the shard of each batch.
             wire: with "auto", the server chooses the form, and batches are converted to plain ones. With "grouped", a
                 batch has one row per request, and the report counts requests.
             local_socket: the path of the server's socket for batches in mapped memory; None if it has none.
@@ -85,6 +126,7 @@ class Messages:
         self.channel = channel
         self._ticket = ticket
         self._schema = schema
+        self._of = of
         self._auto = wire == "auto"
         self._unit = "requests" if wire == "grouped" else "rows"
         self._call = Call()
@@ -97,6 +139,7 @@ class Messages:
         self.why = ""
         self.begun = False
         self.cursor: bytes | None = None
+        self.position: Cursor = {}
         self.rows = 0
         self.batches = 0
         self.report: dict[str, Any] | None = None
@@ -146,7 +189,7 @@ class Messages:
             return
         self._begin()
         if self._is_of_another_server() and self._may_receive:
-            self.close()
+            self._leave()
             self._lease = None
             self._begin()
         self.begun = True
@@ -170,6 +213,8 @@ class Messages:
 
     def _begin(self) -> None:
         """Opens the stream, and checks its schema."""
+        if self._closed:
+            raise _client_closed()
         through = self._connected()
         session = None if self._session is None else self._session.identity
         headers = self._headers
@@ -178,6 +223,8 @@ class Messages:
             self._number, header = self._follower.number()
             headers = (*headers, header)
         self._lease, self._call = through.stream(flight.Ticket(self._ticket), session, headers)
+        if self._closed:  # meanwhile, when there was nothing to release
+            self._leave()
         with self._call.translated(unclassified=errors.Corrupt):
             if not self._is_planned(self._reader().schema):
                 raise errors.Corrupt("the stream's schema differs from the planned one", remedy="read again")
@@ -247,7 +294,11 @@ class Messages:
         return expand(batch).select(self._schema.names) if self._auto else batch
 
     def close(self) -> None:
-        """Closes the stream on both sides."""
+        """Closes the stream on both sides. If it is not open yet, it stays closed."""
+        self._closed = True
+        self._leave()
+
+    def _leave(self) -> None:
         if self._follower is not None:
             self._follower.leave(self._number)
         if self._session is not None:
@@ -291,6 +342,7 @@ class Messages:
     def _received(self, batch: Received, cursor: bytes) -> Received:
         if self._has_last:
             raise errors.Corrupt("a batch came after the stream's last message")
+        self.position = self._of.checked(_object(cursor))
         self.cursor = cursor
         self.rows += batch.num_rows
         self.batches += 1
@@ -315,17 +367,17 @@ class Messages:
             self.moved = True
             return
         report = message.get("report")
-        if self._has_last or not isinstance(report, dict) or not isinstance(report.get("cursor"), dict):
+        if self._has_last or not _is_report(report):
             raise errors.Corrupt("the stream contains a message that is neither a batch nor its report")
         self.report = report
 
     def _check_moved(self, moved: Mapping[str, Any]) -> None:
         """Checks that the stream moves at the position of this reader."""
-        at = None if self.cursor is None else json.loads(self.cursor)
+        at = self.position or None
         if moved.get("batches") != self.batches or moved.get("cursor") != at:
             raise errors.Corrupt(
                 f"the stream moved after {moved.get('batches')} batches, {self.batches} of which arrived",
-                remedy="read again from the cursor of the last batch",
+                remedy=AGAIN,
             )
 
     def _ended(self) -> None:
@@ -337,7 +389,7 @@ class Messages:
         if self.report is None:
             raise errors.Corrupt(
                 f"the stream ended after {self.rows} rows without its report; rows are missing",
-                remedy="read again from the cursor of the last batch",
+                remedy=AGAIN,
             )
         counts = (self.report.get(self._unit, 0), self.report.get("batches"))
         if counts != (self.rows, self.batches):
@@ -345,7 +397,7 @@ class Messages:
             self.report = None
             raise errors.Corrupt(
                 f"the server sent {rows} {self._unit} in {batches} batches, {self.rows} in {self.batches} arrived",
-                remedy="read again from the cursor of the last batch",
+                remedy=AGAIN,
             )
         self.close()
 
@@ -359,7 +411,19 @@ def _client_closed() -> errors.Invalid:
 
 def _object(text: bytes) -> dict[str, Any]:
     try:
-        value = json.loads(text)
+        value = parsed(text)
     except ValueError:
         return {}
     return value if isinstance(value, dict) else {}
+
+
+def _is_report(report: Any) -> TypeGuard[dict[str, Any]]:
+    """Reports whether a report has the form that `penstock.reports` reads."""
+    if not isinstance(report, dict) or not isinstance(report.get("cursor"), dict):
+        return False
+    tables, promoted = report.get("staging", {}), report.get("promoted", {})
+    return (
+        isinstance(tables, dict)
+        and all(isinstance(one, dict) for one in tables.values())
+        and isinstance(promoted, dict)
+    )

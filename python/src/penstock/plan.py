@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -10,6 +9,7 @@ import pyarrow as pa
 import pyarrow.flight as flight
 
 from penstock import errors, markup
+from penstock.answers import parsed
 
 
 class _WithSchema:
@@ -151,7 +151,7 @@ class Endpoint:
     def of(cls, listed: flight.FlightEndpoint) -> Self:
         """Decodes the server's description of an endpoint, which may be empty."""
         try:
-            summary = json.loads(listed.app_metadata or b"{}")
+            summary = parsed(listed.app_metadata or b"{}")
             splits, files = summary.get("splits"), summary.get("files")
             return cls(
                 ticket=bytes(listed.ticket.ticket),
@@ -225,7 +225,7 @@ def _count(number: int | None, what: str) -> str:
 
 def _summary_of(found: flight.FlightInfo) -> dict[str, Any]:
     try:
-        summary = json.loads(found.app_metadata)
+        summary = parsed(found.app_metadata)
     except ValueError:
         summary = None
     if not isinstance(summary, dict):

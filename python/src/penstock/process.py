@@ -8,7 +8,7 @@ import threading
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from penstock import grpc_threads, local
+from penstock import grpc_threads, local, threads
 
 if TYPE_CHECKING:
     from penstock.channel import Channel
@@ -47,8 +47,7 @@ class Process:
 
     def before_fork(self) -> None:
         """Closes what is idle, and takes the lock."""
-        for channel in list(self.channels):
-            channel.follower.settle(_QUIET_LIMIT)
+        threads.settle(_QUIET_LIMIT)
         with self.lock:
             running = self._still_running(_QUIET_SOON)
         if running:

@@ -17,7 +17,7 @@ from penstock.bound import BoundQuery, PlannedQuery
 from penstock.channel import Channel
 from penstock.fields import Cursor
 from penstock.following import Notice
-from penstock.homeward import Homeward, Homing
+from penstock.homeward import LIMIT, Homeward, Homing
 from penstock.interruption import Interruption
 from penstock.messages import Messages, Way
 from penstock.plan import Endpoint, Plan
@@ -86,6 +86,7 @@ class Reading:
         self._interruption = Interruption(bound.name, bound.servers.settings.reconnect, self._closed)
         self._parts: list[dict[str, Any]] = []
         self._cursor: bytes | None = None
+        self._position: Cursor | None = None  # the same, decoded
         self._tensor_plan: bytes | None = None
         self._receives = False  # whether a receiver may be used
         self._skips_receiver = False  # the next time
@@ -193,30 +194,27 @@ class Reading:
     def _next(self) -> pa.RecordBatch | Block | None:
         if self._ended:
             return None
-        if self._messages is None and not self._open():
-            self._check_complete()
-            return None
-        messages = self._messages
-        assert messages is not None
-        began = time.time_ns()
-        batch = None if self._homeward is None else self._at_home(self._homeward)
-        at_home = batch is not None
-        if at_home:
+        while True:
+            if self._messages is None and not self._open():
+                self._check_complete()
+                return None
+            began = time.time_ns()
+            batch = None if self._homeward is None else self._at_home(self._homeward)
             messages = self._messages
             assert messages is not None
-        else:
-            batch = messages.next()
-        if messages.moved:
+            if batch is None:
+                batch = messages.next()
+            if not messages.moved:
+                break
             self._move(messages)
-            return self._next()
         self.resumed += self._interruption.end(self.rows)
         if batch is None:
             self._stay()
             self._check_complete()
             return None
-        if self._parts and (messages.batches == 1 or at_home):
-            self._rest.check_continuation(self._cursor, messages.cursor)
-        self._cursor = messages.cursor
+        self._rest.check_next(self._position, messages.position)
+        self._rest.check_not_more(self.rows + batch.num_rows, self.batches + 1)
+        self._cursor, self._position = messages.cursor, messages.position
         self._began = self._began or time.monotonic()
         self.way, self.why = messages.way, messages.why or self._why
         self.rows += batch.num_rows
@@ -224,9 +222,7 @@ class Reading:
         self._replanned = False
         self._choice.succeeded()
         if self.traces is not None:
-            self.traces.record(
-                "penstock.client.wait", json.loads(messages.cursor or b"{}"), began, time.time_ns()
-            )
+            self.traces.record("penstock.client.wait", messages.position, began, time.time_ns())
         if self._homing is not None and self._homeward is None:
             self._go_home(self._homing, messages)
         return batch
@@ -266,6 +262,7 @@ class Reading:
             channel,
             ticket,
             self._plan.schema,
+            self._rest.origin(self._position),
             wire=self._bound.form.get("wire", "plain"),
             local_socket=plan.local_socket,
             tensor_plan=self._tensor_plan,
@@ -278,7 +275,12 @@ class Reading:
         """Opens the rest of a stream that will move, in another thread, while its last batches are on their way."""
         cursor = notice.get("cursor")
         # With a limit, the number of rows before the cursor would be needed.
-        if messages is not self._messages or not isinstance(cursor, dict) or self._bound.limit is not None:
+        if messages is not self._messages or self._bound.limit is not None:
+            return
+        try:
+            cursor = self._rest.origin(self._position).checked(cursor)
+        except errors.Corrupt as e:
+            _log.debug("%s does not say where a stream moves: %s", messages.channel.address, e)
             return
 
         def opening() -> Messages | None:
@@ -288,9 +290,7 @@ class Reading:
             if rest is None:
                 return None
             found, endpoint = rest
-            opened = self._messages_of(found.channel, endpoint.ticket, found.plan)
-            opened.open()
-            return opened
+            return self._messages_of(found.channel, endpoint.ticket, found.plan)
 
         self._successor = Successor(cursor, opening)
         if self._closed.is_set() or messages is not self._messages:  # the reader did not wait
@@ -304,7 +304,9 @@ class Reading:
         cursor = self.cursor
 
         def opening() -> Messages | None:
-            rest = self._rest.planned(cursor, self.rows, lambda bound, check: bound.planned_by(home, check))
+            rest = self._rest.planned(
+                cursor, self.rows, lambda bound, check: bound.planned_by(home, check, within=LIMIT)
+            )
             if rest is None:
                 return None
             found, endpoint = rest
@@ -331,9 +333,9 @@ class Reading:
 
     def _at_home(self, homeward: Homeward) -> pa.RecordBatch | Block | None:
         """Returns the next batch from the first server, once it has it, and leaves the other one. Otherwise None."""
-        step = json.loads(self._cursor or b"{}").get("step", 0)
-        found = homeward.take(step + self._bound.step_stride)
+        assert self._position is not None
         assert self._homing is not None
+        found = homeward.take(self._position["step"] + self._bound.step_stride)
         if found is None:
             if homeward.ended:
                 self._homeward = None
@@ -370,7 +372,7 @@ class Reading:
         self._keep_part(messages, _STOPPED)
         self.moved += 1
         successor, self._successor = self._successor, None
-        self._messages = None if successor is None else successor.take(messages.cursor)
+        self._messages = None if successor is None else successor.take(messages.position)
         if self._messages is not None:
             self._channel = self._messages.channel
         _log.debug(
@@ -380,8 +382,7 @@ class Reading:
     def _keep_part(self, messages: Messages, why: str) -> None:
         """Keeps the counts of a connection that has ended before the stream."""
         if messages.batches:
-            cursor = json.loads(messages.cursor or b"{}")
-            part = {self._bound.unit: messages.rows, "batches": messages.batches, "cursor": cursor}
+            part = {self._bound.unit: messages.rows, "batches": messages.batches, "cursor": messages.position}
             self._parts.append({**part, "ended": why})
             self._ticket = None
 

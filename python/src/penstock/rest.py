@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 
 from penstock import errors
 from penstock.bound import BoundQuery, PlannedQuery
 from penstock.fields import Cursor
+from penstock.messages import AGAIN, Origin
 from penstock.plan import Endpoint, Plan
 
 
@@ -118,21 +118,48 @@ class Rest:
             raise errors.Internal("the server's splits after the cursor differ from those of the plan")
         return None
 
-    def check_continuation(self, last: bytes | None, first: bytes | None) -> None:
-        """Checks that the first batch of a new connection directly follows the last batch of the one before.
+    def check_next(self, before: Cursor | None, after: Cursor) -> None:
+        """Checks that a batch directly follows the last one, of whatever connection.
 
         Args:
-            last: the cursor of the last batch; None if there was none.
-            first: the cursor of the first batch.
+            before: the cursor of the last batch; None if there was none.
+            after: the cursor of the batch, of the stream's plan and shard.
 
         Raises:
             Corrupt: it does not.
         """
-        before, after = json.loads(last or b"{}"), json.loads(first or b"{}")
-        due = before.get("step", 0) + self._bound.step_stride
-        if after.get("step") != due or after.get("plan") != before.get("plan"):
+        due = None if before is None else before["step"] + self._bound.step_stride
+        if due not in (None, after["step"]):
             raise errors.Corrupt(
-                f"the stream of {self._bound.name} resumed at step {after.get('step')} of plan "
-                f"{after.get('plan')}, instead of step {due} of plan {before.get('plan')}",
-                remedy="read again from the cursor of the last batch",
+                f"the stream of {self._bound.name} went on at step {after['step']}, instead of step {due}",
+                remedy=AGAIN,
             )
+
+    def check_not_more(self, rows: int, batches: int) -> None:
+        """Checks that not more has come than was planned: a server might send batches without end.
+
+        Args:
+            rows: the rows that have come, or the requests.
+            batches: the batches that have come.
+
+        Raises:
+            Corrupt: more has come.
+        """
+        planned = self._endpoint.rows if self._bound.unit == "rows" else None
+        for unit, most, came in (("rows", planned, rows), ("batches", self._endpoint.batches, batches)):
+            if most is not None and came > most:
+                raise errors.Corrupt(f"the server planned {most} {unit}, and sends more", remedy=AGAIN)
+
+    def origin(self, before: Cursor | None) -> Origin:
+        """Returns the plan and the shard of all further batches.
+
+        Args:
+            before: the cursor of the last batch; None if there was none.
+        """
+        if before is not None:
+            return Origin(self._plan.id, before["shard"])
+        given = self._bound.form.get("shard") or {}
+        index = given.get("index") if self._shard is None else self._shard
+        if index is None or self._endpoint.splits is not None:
+            return Origin(self._plan.id, None)
+        return Origin(self._plan.id, {"index": index, "of": self._plan.shards})

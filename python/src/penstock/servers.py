@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import threading
+import time
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -190,6 +192,8 @@ class Servers:
     def ask(self, ask: Callable[[Channel], T], choice: Choice) -> T:
         """Asks one server after the other, until one answers.
 
+        After the client's `timeout`, no server is asked any more except a second one, however many there are.
+
         If a server refuses what a server with another configuration may accept, one more server is asked, provided that
         there is a key. If that one refuses too, the first refusal is raised.
 
@@ -198,12 +202,14 @@ class Servers:
             choice: the servers to ask; those that fail count as tried.
         """
         refusal: Error | None = None
-        while True:
+        began = time.monotonic()
+        for asked in itertools.count(1):
             channel = choice.next()
             try:
                 answer = ask(channel)
             except Error as failure:
-                left = choice.failed(channel)
+                late = self.settings.timeout is not None and time.monotonic() - began >= self.settings.timeout
+                left = choice.failed(channel) and not (late and asked > 1)
                 if not is_retryable(failure):
                     if refusal is not None:
                         raise refusal from None
@@ -217,6 +223,7 @@ class Servers:
                 continue
             self.use(channel)
             return answer
+        raise AssertionError("unreachable: there is no last server")
 
     def close(self) -> None:
         """Closes all streams and connections, and ends retries. Later calls fail."""
