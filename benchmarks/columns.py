@@ -53,7 +53,7 @@ def _bytes_read(pid: int) -> int:
     for line in Path(f"/proc/{pid}/io").read_text().splitlines():
         if line.startswith("rchar:"):
             return int(line.split()[1])
-    raise ValueError(f"process {pid} tells no bytes read")
+    raise ValueError(f"process {pid} has no count of bytes read")
 
 
 def _stored(source: Source) -> Counter[str]:

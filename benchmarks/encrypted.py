@@ -3,7 +3,7 @@
     python benchmarks/tables.py .bench/full
     python benchmarks/encrypted.py --binary bin/penstock --config .bench/full/penstock.yaml
 
-Two servers have the same tables: one speaks plain TCP, one TLS. Their epochs take turns. Batches have 8,192 rows, and the
+Two servers have the same tables: one uses plain TCP, one TLS. Their epochs take turns. Batches have 8,192 rows, and the
 client counts rows. It prints the median of the ratios of the turns, and the processor seconds of the servers.
 """
 

@@ -16,7 +16,7 @@ class Entrant:
     `over` is how client and server talk. `batch_rows` are those measured with one lane, `lanes` those measured
     with batches of 8,192 rows besides. `query` is what Penstock is asked beside data set and batch size.
     Contenders that do not join are floors, and are measured once, beside left joins. `datasets` are those that
-    the contender reads by default; none: all. `by_default` tells whether it runs unless it is named.
+    the contender reads by default; none: all. `by_default`: whether it also runs without being named.
     """
 
     name: str

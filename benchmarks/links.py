@@ -67,7 +67,7 @@ class Links:
             )
 
     def silence(self, number: int) -> None:
-        """From now on, a link loses all packets, and neither end is told.
+        """From now on, a link loses all packets, without an error at either end.
 
         The kernel here may have no netem, so the ends address their packets to hardware that is not there.
         """

@@ -33,7 +33,7 @@ def peak_bytes(pid: int | None) -> int:
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) * 1024
-    raise ValueError(f"process {pid} tells no peak memory")
+    raise ValueError(f"process {pid} has no peak memory")
 
 
 def machine_cpu_seconds() -> float:

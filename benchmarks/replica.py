@@ -76,7 +76,7 @@ class Replica:
             raise RunError(f"the server did not start: {self._log.read_text()}")
 
     def stop(self) -> float:
-        """Tells the server to stop, and waits until it has ended. Returns the seconds that it took."""
+        """Stops the server with SIGTERM, and waits until it has ended. Returns the seconds that it took."""
         began = time.monotonic()
         if self._process is not None:
             self._process.send_signal(signal.SIGTERM)
@@ -132,7 +132,7 @@ _PORT = 8815  # in namespaces of their own, all replicas have it
 
 
 def free_address() -> str:
-    """An address of this host that nobody listens at."""
+    """An address of this host without a listener."""
     with contextlib.closing(socket.socket()) as probe:
         probe.bind(("127.0.0.1", 0))
         return f"127.0.0.1:{probe.getsockname()[1]}"

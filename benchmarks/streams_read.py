@@ -1,4 +1,4 @@
-"""What streams met that restarts_reader.py has read, as benchmarks report it."""
+"""Reports what restarts_reader.py counted of its streams."""
 
 from __future__ import annotations
 

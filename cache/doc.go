@@ -1,6 +1,6 @@
 // Package cache holds values by key. Concurrent callers share one load of a value.
 //
-// The package knows nothing about tables. Both of its types work alike: one caller loads a missing
+// The package does not depend on tables. Both of its types work alike: one caller loads a missing
 // value, on its goroutine and with its context, while the others wait. If the load fails, only that
 // caller gets the error, and the next caller tries.
 //

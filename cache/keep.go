@@ -70,7 +70,7 @@ func (s *Shared[V]) release(n int64) (released int64) {
 		}
 		first := s.kept[0]
 		s.kept = slices.Delete(s.kept, 0, 1)
-		s.entries.release(first.entry) // no one else has the entry from now on
+		s.entries.release(first.entry) // the entry has no other reference
 		s.keptBytes -= first.bytes
 		s.mu.Unlock()
 		first.entry.locked <- struct{}{} // only an eviction can have the lock

@@ -1,6 +1,6 @@
 """A REST catalog of Iceberg for the demo: it lets clients load tables, and nothing else.
 
-It reads the SQLite catalog in which PyIceberg wrote the tables, wants a token, and vends
+It reads the SQLite catalog in which PyIceberg wrote the tables, requires a token, and vends
 with each table the keys of the store that its files are in. Real ones (Polaris,
 Lakekeeper, Nessie, Glue) do the same, and more.
 """

@@ -28,7 +28,7 @@ const (
 	maxFollowName = 64
 )
 
-// notice tells a client that follows its streams where one of them moves, while batches before that point are still on their way.
+// notice is sent to a client that follows its streams: where one of them moves, while batches before that point are still on their way.
 type notice struct {
 	Stream int64 `json:"stream"` // its number in headerFollow
 	moved
@@ -203,7 +203,7 @@ type ending struct {
 }
 
 // read notes that the stream reads its next batch, unless the server stops. The stream looks whether the server stops
-// afterwards, not before. Otherwise, a stream could read on although its client was told that it moves.
+// afterwards, not before. Otherwise, a stream could read on after the client was notified that it moves.
 func (e *ending) read() {
 	e.mu.Lock()
 	defer e.mu.Unlock()

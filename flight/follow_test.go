@@ -44,7 +44,7 @@ func nextNotice(t *testing.T, from arrowflight.FlightService_DoGetClient) notice
 	return *said.Moves
 }
 
-// A client that follows its streams learns where they move before it has read their batches.
+// A client that follows its streams receives where they move before it has read their batches.
 //
 // spec: wire-59, wire-60
 func TestClientsLearnWhereStreamsMove(t *testing.T) {
@@ -64,7 +64,7 @@ func TestClientsLearnWhereStreamsMove(t *testing.T) {
 	}
 	follows, others := s.follow(t, "ours"), s.follow(t, "others")
 	_, err := others.Recv()
-	require.ErrorIs(t, err, io.EOF, "nobody follows a stream of another name")
+	require.ErrorIs(t, err, io.EOF, "streams of other names are not followed")
 	var shut sync.WaitGroup
 	shut.Go(func() { require.NoError(t, s.server.Shutdown(context.Background())) })
 	<-s.server.draining

@@ -148,7 +148,7 @@ func received[T proto.Message](t testing.TB, stream interface{ Recv() (T, error)
 	return strings.Join(out, "\n")
 }
 
-// answer returns everything that one of the ways tells, as text.
+// answer returns everything that one of the ways returns, as text.
 func (s *served) answer(ctx context.Context, t testing.TB, way string) string {
 	t.Helper()
 	var trailer metadata.MD

@@ -215,7 +215,7 @@ func TestStatusShowsParkedStreams(t *testing.T) {
 }
 
 // TestStatusShowsEachClientItsOwnStreams has clients with and without the right to see all streams. Of the streams of others,
-// the server, its memory and its configuration, the rest learns nothing.
+// the server, its memory and its configuration, the others see nothing.
 //
 // spec: status-5, status-6
 func TestStatusShowsEachClientItsOwnStreams(t *testing.T) {

@@ -35,13 +35,13 @@ type RunMatch struct {
 	Matched int64  `json:"matched"`
 }
 
-// lastRuns remembers the streams that ended last, with what they matched. It is safe for use by many goroutines.
+// lastRuns has the streams that ended last, with what they matched. It is safe for use by many goroutines.
 type lastRuns struct {
 	mu  sync.Mutex
 	all []Run // the oldest first
 }
 
-// add remembers a stream that ended with its report, unless no rows were looked up. It forgets the oldest stream of the same dataset, or of all, if there
+// add adds a stream that ended with its report, unless no rows were looked up. It removes the oldest stream of the same dataset, or of all, if there
 // are too many.
 func (r *lastRuns) add(one Run, staging map[string]stream.StagingReport) {
 	for _, name := range slices.Sorted(maps.Keys(staging)) {

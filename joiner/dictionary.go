@@ -127,7 +127,7 @@ func (b *builder) recoded(field arrow.Field, first arrow.Array, parts []arrow.Ar
 // each of its buffers.
 const firstRow = 512
 
-// matched builds the field that tells whether a training row matched: false in row 0,
+// matched builds the field that shows whether a training row matched: false in row 0,
 // to which rows without a match refer.
 func (b *builder) matched() (arrow.ArrayData, error) {
 	rows := int(b.rows) + 1

@@ -55,7 +55,7 @@ func (l *Loader) countLanes(ctx context.Context, p *plan.Plan, peer string) (*da
 const rememberedLanes = 1 << 17
 
 // counter counts the rows of plans. Concurrent callers for a plan share one count, which runs on
-// the goroutine of one of them. It remembers the latest counts. Counts are stored by the plan's id,
+// the goroutine of one of them. It keeps the latest counts. Counts are stored by the plan's id,
 // since the id covers everything that the plan's rows depend on. The zero value is ready to use.
 type counter struct {
 	mu      sync.Mutex
@@ -135,7 +135,7 @@ func (c *counter) leave(id string, run *counting) {
 	}
 }
 
-// end remembers the counts unless they are nil, and wakes the callers that wait for them.
+// end keeps the counts unless they are nil, and wakes the callers that wait for them.
 func (c *counter) end(id string, run *counting, counts *dataset.Counts) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -212,7 +212,7 @@ func label(d dataset.Dataset) string {
 }
 
 // relation opens the tables, each at the query's pin or else at its ref, and binds the dataset to
-// them. It opens the training table first, because that table tells which entries are promoted: their
+// them. It opens the training table first, because that table determines which entries are promoted: their
 // tables are not opened, and need not exist any more.
 func (l *Loader) relation(ctx context.Context, d dataset.Dataset, request PlanRequest) (*resolve.Relation, error) {
 	q := request.Query

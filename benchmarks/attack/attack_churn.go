@@ -120,7 +120,7 @@ func (r *run) visit(ctx context.Context, s *server, kind int) error {
 	return nil
 }
 
-// forgiven returns nil for an error that tells a client to try again.
+// forgiven returns nil for an error after which a client may try again.
 func forgiven(err error) error {
 	if err != nil && transient(err) {
 		return nil

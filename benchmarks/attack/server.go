@@ -168,7 +168,7 @@ func (s *server) dead() bool {
 	}
 }
 
-// end tells the server to exit, and returns the time that this took. A server that has not exited
+// end makes the server exit, and returns the time that this took. A server that has not exited
 // well after its drain time is killed, which is an error.
 func (s *server) end() (time.Duration, error) {
 	if s.dead() {

@@ -89,7 +89,7 @@ func (c *collected) add(part []byte) {
 	}
 }
 
-// writeTo writes the parts, and forgets them.
+// writeTo writes the parts, and releases them.
 func (c *collected) writeTo(to io.Writer) error {
 	all := c.parts
 	_, err := all.WriteTo(to)

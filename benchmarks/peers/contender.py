@@ -139,7 +139,7 @@ def run(
     """Measure a cold and a warm pass, verify, print the outcome.
 
     The answer is restricted to `columns`, which the contender must give, all of
-    them and no others. `written` tells the bytes that the last pass wrote.
+    them and no others. `written` is the number of bytes that the last pass wrote.
     """
     expected = settings.inputs.expected.restricted(columns)
     cold_rows, cold = _measure(contender, settings)

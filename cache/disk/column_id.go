@@ -16,7 +16,7 @@ type ColumnID struct {
 	FileSize int64  // in bytes
 	RowGroup int
 	Field    int    // the column's field id
-	Type     string // the type that the reader wants, as a text that is unique to the type
+	Type     string // the type that the reader returns, as a text that is unique to the type
 }
 
 // ChunkKey is the digest of a ColumnID.

@@ -129,7 +129,7 @@ func (s *privateServer) watch(input io.Reader) {
 	close(s.gone)
 	time.Sleep(exitGrace)
 	s.remove()
-	os.Exit(exitOK) // the owners are gone, so nobody reads the exit code
+	os.Exit(exitOK) // the owners are gone, so nothing reads the exit code
 }
 
 // waitForOwners returns when all owners are gone.

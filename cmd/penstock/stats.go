@@ -52,7 +52,7 @@ func statsCommand(p process) *cobra.Command {
 	from := newSourceFlags(c)
 	columns := cmdline.Text(c, "columns", "COLUMNS", "the columns to describe, separated by commas (default: all)")
 	against := cmdline.Text(c, "against", "AT", "compare with this snapshot, branch, tag or time, or with this dataset")
-	label := cmdline.Text(c, "label", "COLUMN", "the label: say how well each column tells it, and whether one probably has the label itself")
+	label := cmdline.Text(c, "label", "COLUMN", "the label: say how well each column predicts it, and whether one probably has the label itself")
 	exact := c.Flags().Bool("exact", false, "take quantiles and frequent values from all rows, whose values then have to fit in memory")
 	noValues := c.Flags().Bool("no-values", false, "leave out frequent values, and the first and last text")
 	keep := c.Flags().Bool("keep", false, "also keep the result with the table, in a statistics file of the snapshot that other engines read")

@@ -117,10 +117,10 @@ func alsoText(alarms []statistics.Alarm) string {
 	return "; also " + strings.Join(measures, ", ")
 }
 
-// shownRelations is the number of columns that tell a label best that are shown.
+// shownRelations is the number of columns that predict a label best that are shown.
 const shownRelations = 10
 
-// labelText says how well columns tell a label.
+// labelText says how well columns predict a label.
 func labelText(l *stats.Label) string {
 	var b strings.Builder
 	what := map[stats.LabelMeasure]string{stats.AUC: "AUC", stats.Correlation: "correlation"}[l.Measure]
@@ -137,7 +137,7 @@ func labelText(l *stats.Label) string {
 	return b.String()
 }
 
-// relationNote compares how well a column tells a label with the base, and says if this is an alarm.
+// relationNote compares how well a column predicts a label with the base, and says if this is an alarm.
 func relationNote(c stats.Relation, limit float64) string {
 	note := ""
 	if c.Base != nil {

@@ -88,7 +88,7 @@ func (g *Guard) PermitDiff(c *call.Call, table string) error {
 		WithRemedy("use a token of a client that may call verify, and that may send datasets of this table or read a dataset that has all of its rows and columns")
 }
 
-// PermitStats returns the caller's rights to a table whose columns it wants to have described, at a snapshot and against another one;
+// PermitStats returns the caller's rights to a table whose statistics it requests, at a snapshot and against another one;
 // "" is that of main. The result has values of all rows. So the caller needs the right to send datasets of the table, or a dataset that has
 // all of its rows and columns. In both cases, the caller's rights must not limit its rows. Columns may be withheld. To name a branch, a
 // tag or a time, the caller also needs the rights to see the snapshots of the table.

@@ -50,7 +50,7 @@ func (n *Note) Hides() {
 	n.hidden = true
 }
 
-// Follows notes that the call tells how streams go on, which have lines of their own.
+// Follows notes that the call follows streams, which have lines of their own.
 func (n *Note) Follows() {
 	n.follow = true
 }

@@ -72,7 +72,7 @@ func (s *Service) Actions() []call.Action {
 	}}
 }
 
-// page is the second result of a call that wants an HTML page.
+// page is the second result of a call that requests an HTML page.
 type page struct {
 	HTML string `json:"html"`
 }

@@ -210,7 +210,7 @@ func identifies(at net.Addr) bool {
 	return false
 }
 
-// leave forgets a connection that is closed. gRPC does not tag those that fail before their client has spoken HTTP/2.
+// leave removes a connection that is closed. gRPC does not tag those that fail before their HTTP/2 handshake.
 func (c *connections) leave(conn *countedConn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

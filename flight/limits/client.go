@@ -13,8 +13,8 @@ const (
 	forgetHalf = 30 * time.Second
 	// usedUnit is the resolution of used time: smaller differences do not count.
 	usedUnit = time.Second
-	// maxKnown bounds the number of clients that the queue remembers. When it is reached, the queue
-	// forgets the clients that have neither places nor waiting claims.
+	// maxKnown bounds the number of clients in the queue. When it is reached, the queue
+	// removes the clients that have neither places nor waiting claims.
 	maxKnown = 4096
 )
 
@@ -45,7 +45,7 @@ func (q *Queue) of(name string) *client {
 }
 
 // forgetIdle removes the clients that have neither places nor waiting claims, if the queue
-// remembers too many clients. q.mu is held.
+// has too many clients. q.mu is held.
 func (q *Queue) forgetIdle() {
 	if len(q.clients) < maxKnown {
 		return

@@ -353,7 +353,7 @@ func (q *Queue) Yield(c *Claim) bool {
 	return true
 }
 
-// Stay tells the queue that the holder keeps its place although Yield returned true. Stay may be
+// Stay keeps the holder's place although Yield returned true. Stay may be
 // called more than once.
 func (q *Queue) Stay(c *Claim) { q.Look(func() { q.stay(c) }) }
 

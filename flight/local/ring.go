@@ -182,7 +182,7 @@ func (s *Session) DeliverBlock(in Slot, b Block) error {
 	return nil
 }
 
-// Announce tells a client that accepts blocks that the stream's next message comes over the network.
+// Announce notifies a client that accepts blocks that the stream's next message comes over the network.
 // A session that has ended announces that by its end. Announce does nothing for nil.
 func (s *Session) Announce() {
 	if !s.TakesBlocks() {

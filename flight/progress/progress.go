@@ -55,7 +55,7 @@ type Options struct {
 type Sender struct {
 	Options
 	send   func(Message) error
-	quiet  bool    // the client wants none
+	quiet  bool    // the client requested none
 	last   Message // as the call reported it
 	sentAt time.Time
 	unsent bool // last was not sent
@@ -64,7 +64,7 @@ type Sender struct {
 // Sender returns the Sender of a call.
 func (o Options) Sender(send func(Message) error) *Sender { return &Sender{Options: o, send: send} }
 
-// Wanted sets whether the client wants messages.
+// Wanted sets whether messages are sent to the client.
 func (s *Sender) Wanted(yes bool) { s.quiet = !yes }
 
 // At reports the progress of the call.

@@ -1,4 +1,4 @@
-// Package rawclient speaks HTTP/2 to a Flight server as no gRPC library does: it opens calls without their requests, sends
+// Package rawclient sends HTTP/2 frames to a Flight server that no gRPC library sends: it opens calls without their requests, sends
 // parts of messages, and reads nothing. It is for tests and attacks. It does not read on its own, and obeys no window.
 package rawclient
 
@@ -82,7 +82,7 @@ func Literal(to []byte, f Header) []byte {
 	return to
 }
 
-// Indexed appends a header field that the connection remembers. References to it are the byte 190, as long as it is the last one.
+// Indexed appends a header field to the dynamic table of the connection. References to it are the byte 190, as long as it is the last one.
 func Indexed(to []byte, f Header) []byte {
 	at := len(to)
 	to = Literal(to, f)

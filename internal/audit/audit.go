@@ -41,7 +41,7 @@ const (
 // Line is a line of the log.
 type Line struct {
 	Time    time.Time       `json:"time"`  // of the end
-	Event   Event           `json:"audit"` // tells the line from those of other logs in the same file
+	Event   Event           `json:"audit"` // distinguishes the line from those of other logs in the same file
 	Call    string          `json:"call"`  // the method of Flight, or the action
 	Subject string          `json:"subject,omitempty"`
 	Host    string          `json:"host,omitempty"` // omitted for Unix domain sockets

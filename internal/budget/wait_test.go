@@ -122,7 +122,7 @@ func TestGrowWait(t *testing.T) {
 			young.end()
 			require.Error(t, <-last.ended, "none fits")
 			last.end()
-			require.Error(t, <-old.ended, "it has 50 and wants 60")
+			require.Error(t, <-old.ended, "it has 50 and reserves 60")
 			old.end()
 		},
 		"until a stream leaves": func(t *testing.T, b *budget.Budget) {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestMemoryIsNotCleared: tests and the product use memory that invariant builds fill, so that what nobody writes is seen.
+// TestMemoryIsNotCleared: tests and the product use memory that invariant builds fill, so that values that were never written are noticed.
 func TestMemoryIsNotCleared(t *testing.T) {
 	root := os.DirFS(moduleRoot)
 	faults, err := CheckMemory(root)

@@ -149,7 +149,7 @@ func TestAColumnThatTellsTheLabelMuchBetterIsAnAlarm(t *testing.T) {
 		risen    bool
 	}{
 		{0.71, 0.95, 3000, stats.AUC, true},
-		{0.71, 0.05, 3000, stats.AUC, true}, // the other direction tells as much
+		{0.71, 0.05, 3000, stats.AUC, true}, // the other direction predicts as well
 		{0.71, 0.29, 3000, stats.AUC, false},
 		{0.71, 0.74, 1_000_000, stats.AUC, false}, // below the floor
 		{0.71, 0.77, 1_000_000, stats.AUC, true},

@@ -9,7 +9,7 @@ import (
 // riseFloor is the least rise of an area under a curve that matters.
 const riseFloor = 0.05
 
-// Labels compares how well columns tell a label with how well those of a base do, and sets the results in of. Either may be nil. Only areas
+// Labels compares how well columns predict a label with how well those of a base do, and sets the results in of. Either may be nil. Only areas
 // under curves have limits.
 //
 // The area is a mean over all pairs of a row of each label. It is bounded as a mean of as many independent values as the rarer label

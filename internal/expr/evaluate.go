@@ -251,7 +251,7 @@ func view(a arrow.Array, begin, end int) arrow.Array {
 	return array.MakeFromData(data)
 }
 
-// end releases and forgets the arrays of a call.
+// end releases the arrays of a call.
 func (e *evaluation) end() {
 	e.forget()
 	clear(e.arrays)

@@ -61,7 +61,7 @@ func hanging(t *testing.T) hangs {
 	return hangs{ctx: ctx, content: content, object: o, file: f, gate: gate}
 }
 
-// watched is an allocator that tells when nothing is allocated anymore.
+// watched is an allocator that reports when nothing is allocated anymore.
 type watched struct {
 	memory.Allocator
 	live atomic.Int64

@@ -7,7 +7,7 @@
 // Open takes a store.Object and reads the end of the file once. The Footer can be kept and shared
 // to open the same file again without that read. It has what a plan needs: the number of rows, the
 // row groups, the columns by Iceberg field id, and statistics. Read decodes selected columns of
-// selected row groups into the Arrow types that the caller wants, which depend on the table's types
+// selected row groups into the Arrow types that the caller requests, which depend on the table's types
 // only.
 //
 // Guarantees: nothing is read before the first Next. The rows are exactly those that the footer

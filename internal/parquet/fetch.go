@@ -34,7 +34,7 @@ type Spare interface {
 // in Next; release, when that row group is closed; and stop, when the Reader ends or opens another
 // row group. The goroutine of the fetch runs run. The memory's owner calls drop on any goroutine.
 // What drop does depends on the state: in reading, it marks the Spare as in flight; in ready, it
-// releases the Spare at once; in failed, it forgets the error, so that the row group is read again.
+// releases the Spare at once; in failed, it drops the error, so that the row group is read again.
 // In the other states it does nothing, and neither while a Reader uses the bytes or waits for bytes
 // that it has reserved.
 //

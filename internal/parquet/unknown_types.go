@@ -10,7 +10,7 @@ import (
 
 // The format gets new types over time, and the library refuses a footer with a type that it does
 // not know, whichever columns are read. So the annotations with unknown types are removed before
-// the library decodes the footer. Penstock remembers which columns had them: these columns have no
+// the library decodes the footer. Penstock keeps the numbers of the columns that had them: these columns have no
 // bounds, because the order of their values is not known, and they are only read as their physical
 // type.
 

@@ -4,7 +4,7 @@
 // on how the rows are cut into batches, on offsets, on bytes under nulls, or on the order of columns. A column in which all
 // values are null counts as absent. Floats are compared by their bits.
 //
-// The digest is built from 128-bit xxh3 hashes. It tells apart rows that differ by accident; it is no defense against somebody
+// The digest is built from 128-bit xxh3 hashes. It distinguishes rows that differ by accident; it is no defense against somebody
 // who searches for rows with a given digest.
 package rowdigest
 

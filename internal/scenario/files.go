@@ -36,7 +36,7 @@ type File struct {
 	// Rank is the position of that snapshot among the table's remaining snapshots; see
 	// catalog.File.
 	Rank int
-	// Deleted tells which rows are deleted; nil: none.
+	// Deleted reports which rows are deleted; nil: none.
 	Deleted []bool
 	ranges  map[int]expr.Range // see SetRanges
 	deletes catalog.Deletes    // see SetDeletes

@@ -44,16 +44,16 @@ type Relation struct {
 	Rarer int64 `json:"-"`
 }
 
-// Label describes how well columns tell a label, as JSON.
+// Label describes how well columns predict a label, as JSON.
 type Label struct {
 	Column  string       `json:"column"`
 	Measure LabelMeasure `json:"measure"`
 	Limit   float64      `json:"limit"`
-	// Columns are columns of numbers and booleans that have enough rows, those that tell the label best first.
+	// Columns are columns of numbers and booleans that have enough rows, those that predict the label best first.
 	Columns []Relation `json:"columns"`
 }
 
-// Alarms returns the columns that probably have the label, or tell it much better than in the base.
+// Alarms returns the columns that probably have the label, or predict it much better than in the base.
 func (l *Label) Alarms() []Relation {
 	if l == nil {
 		return nil
@@ -122,7 +122,7 @@ func (p *Part) Label(label int, fields []arrow.Field) *Label {
 	return out
 }
 
-// Strength returns how well a value tells the label, whatever the direction.
+// Strength returns how well a value predicts the label, whatever the direction.
 func (l *Label) Strength(value float64) float64 {
 	if l.Measure == AUC {
 		return max(value, 1-value)

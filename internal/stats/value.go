@@ -51,7 +51,7 @@ func (v Value) Short() string {
 const shortDigits = 5
 
 // MarshalJSON implements json.Marshaler. NaN and infinite numbers are texts. A float has a point or an exponent, so that
-// UnmarshalJSON tells it from an integer.
+// UnmarshalJSON distinguishes it from an integer.
 func (v Value) MarshalJSON() ([]byte, error) {
 	switch {
 	case v.form == textForm:

@@ -138,7 +138,7 @@ func (l *localListing) closeFolder() error {
 }
 
 // add appends the entry of a file to the page, if the listing includes that file. If the entry is a
-// folder, add remembers it, to be read later.
+// folder, add keeps it, to be read later.
 func (l *localListing) add(page []FolderEntry, found fs.DirEntry) ([]FolderEntry, error) {
 	path := filepath.Join(l.at, found.Name())
 	if found.IsDir() {

@@ -37,7 +37,7 @@ func TestSpansAreBounded(t *testing.T) {
 	require.Len(t, k.traces[1].Spans, 2)
 	steps.End(nil)
 
-	func() { // units that nobody uses
+	func() { // unused units
 		_, forgotten := trace.Ahead(ctx, trace.Decode)
 		forgotten.Enter(trace.Request).End(nil)
 		forgotten.Finish(nil)

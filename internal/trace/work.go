@@ -46,7 +46,7 @@ func newWork(t *Tracer, at Link, kind Kind, begin time.Time) *Work {
 		return nil
 	}
 	w.spans, w.open = []span{{kind: kind, parent: -1, begin: begin}}, []int{0}
-	// Results that nobody uses, such as those that a closed scan has decoded ahead, are never dropped.
+	// Unused results, such as those that a closed scan has decoded ahead, are never dropped.
 	runtime.AddCleanup(w, t.free, w.kept)
 	return w
 }
@@ -161,7 +161,7 @@ func (w *Work) absorb(from *Work) {
 	}
 }
 
-// drop frees the spans of a trace that nobody has exported, and will not be.
+// drop frees the spans of a trace that was not exported, and will not be.
 func (w *Work) drop() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

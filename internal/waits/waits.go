@@ -125,7 +125,7 @@ type Waits struct {
 	blocked func() (all time.Duration, waits bool) // see Connected
 	passed  time.Duration                          // what blocked returned last
 
-	seen      Seen     // nil: nobody looks
+	seen      Seen     // nil: not called
 	followers []*Waits // those that are looked at, of the streams that wait for this reader
 }
 

@@ -139,8 +139,8 @@ func FieldIDs(columns []Field) []int {
 	return ids
 }
 
-// HasSnapshot reports whether the table is pinned at a snapshot. A table to which nobody committed
-// has none.
+// HasSnapshot reports whether the table is pinned at a snapshot. A table without commits has
+// none.
 func (t *Table) HasSnapshot() bool { return t.Pin.Snapshot != dataset.NoSnapshot }
 
 // Field returns the column of a name, which may be a path such as user.id. A top-level
@@ -289,7 +289,7 @@ type File struct {
 	// Rank is the age of a file without a sequence number, relative to the other such files; it is
 	// 0 for files with a sequence number. It is the position of Snapshot on the chain of the pinned
 	// snapshot and its ancestors, where the oldest known snapshot has position 1, or BeforeRanks or
-	// Unranked. It only tells which rows were written first; neither files nor training rows are
+	// Unranked. It only determines which rows were written first; neither files nor training rows are
 	// sorted by it.
 	Rank int
 	// FirstRow is the row id of the file's first row, unless the file stores row ids. It

@@ -85,7 +85,7 @@ func ExpiredSince(table string, gone, since int64) *fault.Error {
 }
 
 // ForgottenParent returns the error Expired for a snapshot since that may or may not be an ancestor
-// of the pinned snapshot: the parent of the oldest known ancestor has expired, so nobody can tell.
+// of the pinned snapshot: the parent of the oldest known ancestor has expired, so it is unknown.
 func ForgottenParent(table string, oldest, since int64) *fault.Error {
 	return fault.New(fault.Expired, "the parent of snapshot %d of table %s has expired, and what was appended since %d cannot be determined without it", oldest, table, since).
 		In(table, "").WithRemedy("name %d or a later snapshot, or read the whole table without since; keep snapshots for as long as readers need them", oldest)

@@ -1,5 +1,5 @@
 // Package dataset defines the values that describe a read: a Dataset (a named join), a
-// Query (what one client wants to read), a Pin (the snapshots), a Shard (the part) and a
+// Query (what one client reads), a Pin (the snapshots), a Shard (the part) and a
 // Cursor (the position). A File holds the catalogs, datasets and server settings of a
 // config file. Package decode decodes them from YAML and JSON.
 //

@@ -4,7 +4,7 @@ import (
 	"strings"
 )
 
-// Query describes what one client wants to read: the rows, and how it reads them.
+// Query describes what one client reads: the rows, and how it reads them.
 // Decoding sets its defaults; call Defaults for queries that are built in Go.
 type Query struct {
 	Rows

@@ -38,7 +38,7 @@ type TableWrite struct {
 	// made and returned in the result.
 	Token string
 	// Again is whether the rows are written even if the branch has them from an earlier call. Nil
-	// means true if Token is set, because the token then tells whether this call was made already;
+	// means true if Token is set, because the token then shows whether this call was made already;
 	// otherwise nil means false. See Once.
 	Again *bool
 	// RowsID identifies the rows of the call in place of a digest of their values, so that a

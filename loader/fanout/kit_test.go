@@ -127,7 +127,7 @@ func (k *kit) set(before func(ctx context.Context, table string) error) {
 	k.before = before
 }
 
-// scans returns how often files were scanned, and forgets them.
+// scans returns how often files were scanned, and resets the counts.
 func (k *kit) scans() map[string]int {
 	k.mu.Lock()
 	defer k.mu.Unlock()

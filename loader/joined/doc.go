@@ -13,6 +13,6 @@
 //
 // A joined batch has the training columns first, then those that Transform appended, then one
 // dictionary column for the columns that are constant within a request, if they are indexed, then
-// one dictionary column per staging table. Ranges.Columns tells which of these columns holds each
+// one dictionary column per staging table. Ranges.Columns reports which of these columns holds each
 // output.
 package joined

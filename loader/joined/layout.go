@@ -7,7 +7,7 @@ import (
 	"github.com/penstock/penstock/loader/resolve"
 )
 
-// Layout tells where the columns of a stream are: in the scanned training rows, and in joined
+// Layout describes where the columns of a stream are: in the scanned training rows, and in joined
 // batches.
 type Layout struct {
 	Columns  []lane.Column  // the location of each output of the RangesSpec in a joined batch

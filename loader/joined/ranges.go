@@ -39,7 +39,7 @@ type RangesSpec struct {
 	CacheReads *plan.CacheReads
 }
 
-// ShuffleSpec tells a Ranges what it needs to know about a caller that permutes rows. For such a
+// ShuffleSpec describes a caller that permutes rows. For such a
 // caller, scanned training rows have one more column at the end: the number of each row among the
 // stored rows of its split.
 type ShuffleSpec struct {

@@ -72,7 +72,7 @@ type WindowSizes interface {
 	WindowAt(row int64) int64
 }
 
-// Column tells where the batches of a range have an output column.
+// Column describes where the batches of a range have an output column.
 type Column struct {
 	Index int   // column of the batch
 	Field int   // if that column is a dictionary of structs: the field of the struct; otherwise Plain

@@ -100,7 +100,7 @@ func BenchmarkMillionSplits(b *testing.B) {
 	}
 }
 
-// BenchmarkMixing tells how well a shard of eight is mixed: of 4096 buckets in 64 lanes, with the deviation of larger parts and windows.
+// BenchmarkMixing measures how well a shard of eight is mixed: of 4096 buckets in 64 lanes, with the deviation of larger parts and windows.
 func BenchmarkMixing(b *testing.B) {
 	r, files := wideJoin(b, wide)
 	q := dataset.Query{Rows: dataset.Rows{Lanes: 64, Order: dataset.Shuffled, ShuffleWindow: 2048, ShuffleParts: 1}, Reading: dataset.Reading{BatchRows: 8192}}.Defaults()

@@ -69,7 +69,7 @@ func (p *promoting) fillEntry(ctx context.Context, name string) error {
 }
 
 // checkFilled returns Conflict if an entry is joined at a later snapshot than the promoted one while files lack its
-// columns: reads would return other values after the call. With Continue, the caller wants the promoted values.
+// columns: reads would return other values after the call. With Continue, the caller needs the promoted values.
 func (p *promoting) checkFilled(ctx context.Context, name string) error {
 	if p.request.Earlier == Continue {
 		return nil

@@ -164,7 +164,7 @@ func (s *Scanner) Keep(t *catalog.Table, files []catalog.File) *release.Handle {
 
 // Open returns a reader of a source. Its batches have exactly the given columns of the table, in
 // that order and with the table's names. Columns of source.Coded may come as codes or as values:
-// the schema of each batch tells which. If no columns are given, batches have only a number of
+// the schema of each batch shows which. If no columns are given, batches have only a number of
 // rows. The source must not change before the last Release. All reads use ctx. The caller releases
 // the reader.
 func (s *Scanner) Open(ctx context.Context, source plan.Source, columns []catalog.Field) (*Reader, error) {

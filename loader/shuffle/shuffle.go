@@ -59,7 +59,7 @@ type PrioritySpec struct {
 	Before func(ctx context.Context) (StoredRow, error)
 }
 
-// SectionWindows tells which rows are in which windows of a section's run.
+// SectionWindows reports which rows are in which windows of a section's run.
 type SectionWindows interface {
 	// Window returns the window of a row of the section.
 	Window(row int64) int64

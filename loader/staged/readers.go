@@ -277,7 +277,7 @@ var errNoParent = fault.New(fault.NotFound, "the table had no snapshot before th
 
 // plannedBefore returns the error of planning the dataset before the change. A snapshot of main does
 // not tell, because it has the schema with which it was committed, and not the current one. For
-// another branch, Before tells how the dataset reads main, and Parent how it would read the branch.
+// another branch, Before describes how the dataset reads main, and Parent how it would read the branch.
 func (c *readerCheck) plannedBefore(ctx context.Context) error {
 	before, known := c.change.Before[c.reader.Dataset.Name]
 	switch {
@@ -390,7 +390,7 @@ func warningOf(d dataset.Dataset, entry int, rows, matched int64, command string
 	return ""
 }
 
-// planEntry plans a dataset of the training table and one entry, whose only column tells which rows
+// planEntry plans a dataset of the training table and one entry, whose only column shows which rows
 // match. The entry keeps its rules, and drops no training row. sample is the share of the training
 // rows; nil: all of them.
 func (c *readerCheck) planEntry(ctx context.Context, sample *dataset.Sample, entry int, snapshot int64) (loader.Planned, error) {

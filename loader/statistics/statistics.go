@@ -110,7 +110,7 @@ type Result struct {
 	NotDescribed []string `json:"not_described,omitempty"`
 	// Kept is the location of the table's statistics file with the result; "" if the result was not kept.
 	Kept string `json:"kept,omitempty"`
-	// Label says how well columns tell a label; nil without one.
+	// Label says how well columns predict a label; nil without one.
 	Label *stats.Label `json:"label,omitempty"`
 	// Against is the comparison with a base; nil without one.
 	Against *Comparison `json:"against,omitempty"`

@@ -88,7 +88,7 @@ func respelled(a, b string) bool {
 // spaceless returns a value without white space.
 func spaceless(s string) string { return strings.Join(strings.Fields(s), "") }
 
-// caseOf tells whether a value has upper-case and lower-case letters.
+// caseOf reports whether a value has upper-case and lower-case letters.
 func caseOf(s string) (of [2]bool) {
 	return [2]bool{strings.ContainsFunc(s, unicode.IsUpper), strings.ContainsFunc(s, unicode.IsLower)}
 }

@@ -49,7 +49,7 @@ func (s keySample) wants(key digest) (at int, wanted bool) {
 	return at, !known && at < sampledKeys
 }
 
-// offer adds the key of a row, which has no null, if the sample wants it.
+// offer adds the key of a row, which has no null, if it belongs to the sample.
 func (s *keySample) offer(key digest, rows arrow.RecordBatch, columns []int, row int) {
 	at, wanted := s.wants(key)
 	if !wanted {

@@ -58,5 +58,5 @@ def no_rests() -> None:
 
 @pytest.fixture
 def in_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Clients try the addresses in the order in which they are written, so that a test knows which server has a stream."""
+    """Clients try the addresses in the order in which they are written, so that a test determines which server has a stream."""
     monkeypatch.setattr("penstock.servers.ranked", lambda _, addresses: list(addresses))

@@ -1,4 +1,4 @@
-"""A Flight server that speaks Penstock's protocol, or violates it as a test requires.
+"""A Flight server that follows Penstock's protocol, or violates it as a test requires.
 
 The name of the dataset selects its behavior; a shard's rows are the numbers i with i
 mod of = index. Run as a program, it prints host:port and serves until its standard

@@ -1,7 +1,7 @@
 """The few protobuf messages of Flight that the fake server reads and writes, by hand.
 
 pyarrow's own Flight server can send neither a message of metadata alone nor
-trailers, and knows few gRPC codes, so the fake speaks gRPC itself.
+trailers, and supports few gRPC codes, so the fake implements gRPC itself.
 """
 
 from __future__ import annotations

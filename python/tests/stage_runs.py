@@ -1,6 +1,6 @@
 """Many processes of penstock stage that commit to one table at once, and the rows that it then has.
 
-Rows are numbered by the process and its change, so that a token tells which rows its snapshot adds.
+Rows are numbered by the process and its change, so that a token shows which rows its snapshot adds.
 """
 
 from __future__ import annotations

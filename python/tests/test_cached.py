@@ -165,7 +165,7 @@ STAGING: dict[str, IcebergType] = {
 
 
 # spec: cache-2, cache-11, cache-13
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells how many bytes a process has read")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux counts the bytes that a process has read")
 @pytest.mark.parametrize("cache", ["read", "fill"])
 def test_a_further_staging_column_reads_its_own_bytes(tmp_path: Path, cache: Literal["read", "fill"]) -> None:
     """A warm server reads neither the columns that it has, texts included, nor the training table."""

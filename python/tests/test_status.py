@@ -1,4 +1,4 @@
-"""What a server tells of its streams, and of jobs."""
+"""What a server reports of its streams, and of jobs."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ def test_steps_have_spans(fake: penstock.Client, api: Api, monkeypatch: pytest.M
 
 
 def test_spans_that_are_not_sampled(api: Api) -> None:
-    """A trace that is not recorded has no spans, and the server is told.
+    """A trace that is not recorded has no spans, and its header says so.
 
     spec: trace-2
     """

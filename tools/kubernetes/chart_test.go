@@ -92,7 +92,7 @@ func (c *cluster) scale(t *testing.T, namespace string, stateful bool) {
 	require.NoError(t, err)
 }
 
-// waitForServers waits until all servers are ready, and the headless service lists all of them. They are spread as the chart asks.
+// waitForServers waits until all servers are ready, and the headless service lists all of them. They are spread as the chart requires.
 func (c *cluster) waitForServers(t *testing.T, namespace string) {
 	t.Helper()
 	until(t, c, "pods", namespace, labels, func(pods map[string]*corev1.Pod) bool {

@@ -156,7 +156,7 @@ func pidIn(t *testing.T, file string) (pid int) {
 	return pid
 }
 
-// gone waits until a process has ended; it may be a zombie that nobody waits for.
+// gone waits until a process has ended; it may be a zombie.
 func gone(t *testing.T, pid int) {
 	t.Helper()
 	require.Eventually(t, func() bool {

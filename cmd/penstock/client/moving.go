@@ -12,7 +12,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
-// A client that understands the message moved says so in a header of DoGet (docs/spec/wire.md).
+// A client that understands the message moved sends a header with DoGet (docs/spec/wire.md).
 const headerMoves, movesForm = "penstock-moves", "1"
 
 // After the message moved, the server's address may be that of a load balancer, or the server restarts. The rest of the stream is

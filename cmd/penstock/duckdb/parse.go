@@ -21,7 +21,7 @@ type parsed struct {
 	Stable []string `json:"stable"`
 }
 
-// names is what a query refers to, as far as its syntax tree tells.
+// names is what a query refers to, as far as its syntax tree shows.
 type names struct {
 	tables  map[string][]string // the parts of the names of tables in catalogs, by the whole name
 	single  map[string]bool     // names of tables without a schema: files, and common table expressions

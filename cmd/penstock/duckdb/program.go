@@ -19,7 +19,7 @@ type Program struct {
 
 // pythonScript is a Python program that executes the SQL on its standard input. On an error, it
 // prints DuckDB's text and nothing else. It ends without Python's own clean-up, in which the module
-// may print texts that concern nobody.
+// may print more text.
 const pythonScript = `import os, sys
 import duckdb
 code = 0

@@ -1,4 +1,4 @@
-// Package openpage tells the commands of a user the address of the pages that penstock ui of the same user shows.
+// Package openpage records the address of the pages that penstock ui of a user shows, for the other commands of that user.
 //
 // While pages are shown, a file in the user's runtime folder has their address, without a key: the browser that has opened the link
 // can load it, and others cannot. A file that a killed program has left is recognized by a connection.

@@ -164,7 +164,7 @@ func (p *pages) dryRun(ctx context.Context, body *promotionBody, chosen []string
 	return nil
 }
 
-// unseen takes messages of progress that nobody looks at.
+// unseen discards messages of progress.
 func unseen(progress.Message) {}
 
 func firstColumn(of changes.Promoted) string {

@@ -17,7 +17,7 @@ type watched struct {
 	*Watcher
 	path   string
 	loaded []string
-	inUse  []bool // the results that Observe was told
+	inUse  []bool // the results that Observe received
 	err    error  // error that the next loads return
 	log    bytes.Buffer
 }

@@ -41,7 +41,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end }}{{ end -}}
 {{- end -}}
 
-{{- /* How the kubelet asks whether a server takes calls: its own gRPC probe speaks no TLS. */ -}}
+{{- /* How the kubelet checks whether a server takes calls: its own gRPC probe has no TLS. */ -}}
 {{- define "penstock.probe" -}}
 {{- if .Values.tls.clientCA -}}
 tcpSocket: {port: grpc}

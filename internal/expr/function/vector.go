@@ -84,7 +84,7 @@ func (t texts) total(rows int) int {
 	return int(t.offsets[len(t.offsets)-1] - t.offsets[0])
 }
 
-// nulls tells which rows of an argument are null, without calls of the array.
+// nulls reports which rows of an argument are null, without calls of the array.
 type nulls struct {
 	bitmap       []byte // nil: no row is null
 	offset, mask int

@@ -42,7 +42,7 @@ func (h *hiding) field(name string, depth int) arrow.Field {
 	}
 }
 
-// data makes n values of a type. shown tells which of them have only valid arrays around them; required: none is null.
+// data makes n values of a type. shown reports which of them have only valid arrays around them; required: none is null.
 func (h *hiding) data(t arrow.DataType, shown []bool, required bool) arrow.ArrayData {
 	n, nulls := len(shown), 0
 	bits := make([]byte, bitutil.BytesForBits(int64(n)))

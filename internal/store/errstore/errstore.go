@@ -119,7 +119,7 @@ func (s *Store) Requests() []Request {
 	return append([]Request(nil), s.requests...)
 }
 
-// Reset sets the sums to zero, except the number of open objects, and forgets the requests.
+// Reset sets the sums to zero, except the number of open objects, and removes the requests.
 func (s *Store) Reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"github.com/penstock/penstock/internal/store/s3"
 )
 
-// TestNewCredentialsStay: a reader that learns late that old credentials have expired uses
+// TestNewCredentialsStay: a reader that fails late because old credentials have expired uses
 // those that another reader got in the meantime, and requests no others.
 func TestNewCredentialsStay(t *testing.T) {
 	f := newFake(t, digits(100))

@@ -18,7 +18,7 @@
 // Files are created on the condition that they do not exist (If-None-Match). A small file is
 // created by one request. A longer file is sent in parts, several at a time while the next part is
 // filled. Each file has a mark in its metadata. If the answer to the request that creates a file is
-// lost, the mark tells whether a file that is there now was created by that request.
+// lost, the mark shows whether a file that is there now was created by that request.
 //
 // No call outlives its context, and none is abandoned.
 package s3

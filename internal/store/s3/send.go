@@ -148,7 +148,7 @@ func (u *upload) complete(ctx context.Context) error {
 
 // publish makes a request that creates the file, on the condition that it does not exist. The
 // answer to such a request may be lost. If a later request is then refused because the file exists,
-// or because the upload no longer exists, the mark of the file tells whether this upload created
+// or because the upload no longer exists, the mark of the file shows whether this upload created
 // it.
 func (u *upload) publish(ctx context.Context, request func(context.Context, *try) error) error {
 	lost, exists := false, false

@@ -190,7 +190,7 @@ type Change struct {
 	AddDeletes []catalog.DeleteFile
 	// RemoveDeletes has the locations of the delete files to remove. They must be in the branch and
 	// must not apply to any data file that stays. Commit does not check the latter for position
-	// deletes that may name several data files, because only their content tells which files they
+	// deletes that may name several data files, because only their content shows which files they
 	// name. The deletion vectors of removed data files are removed too; they need not be in
 	// RemoveDeletes.
 	RemoveDeletes []string

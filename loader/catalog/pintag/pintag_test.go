@@ -234,7 +234,7 @@ func TestTagsAreRenewedWhileTheyAreHeld(t *testing.T) {
 }
 
 // A snapshot is still tagged when the streams of a job pause for up to half of Keep, at whatever time of the tag's life they
-// do, and the next stream makes the tag last again. So it is after a restart, when the server remembers nothing.
+// do, and the next stream makes the tag last again. So it is after a restart, when the server has no memory of it.
 //
 // spec: pin-16
 func TestTagsOutliveGapsBetweenStreams(t *testing.T) {

@@ -19,7 +19,7 @@ type ChunkID struct {
 	FileSize int64  // in bytes
 	RowGroup int
 	Field    int    // the column's field id
-	Type     string // text that identifies the type that the reader wants
+	Type     string // text that identifies the type that the reader returns
 }
 
 // Disk is a slower tier, which outlives the process.

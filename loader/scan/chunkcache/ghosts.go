@@ -2,7 +2,7 @@ package chunkcache
 
 import "hash/maphash"
 
-// ghosts remembers which columns were read lately, up to a number.
+// ghosts records which columns were read lately, up to a number.
 type ghosts struct {
 	seed  maphash.Seed
 	place map[uint64]int // by hash: its index in ring
@@ -28,7 +28,7 @@ func newGhosts(limit int64) ghosts {
 
 func (g *ghosts) hash(of ChunkID) uint64 { return max(maphash.Comparable(g.seed, of), 1) }
 
-// read remembers that rows of a column are being read. It reports whether at least as many rows as
+// read records that rows of a column are being read. It reports whether at least as many rows as
 // the column holds had been read before.
 func (g *ghosts) read(of ChunkID, rows, all int64) bool {
 	h := g.hash(of)
@@ -45,7 +45,7 @@ func (g *ghosts) read(of ChunkID, rows, all int64) bool {
 	return false
 }
 
-// remove forgets a column.
+// remove removes a column.
 func (g *ghosts) remove(of ChunkID) {
 	h := g.hash(of)
 	if at, ok := g.place[h]; ok {

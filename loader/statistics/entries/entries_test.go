@@ -287,7 +287,7 @@ func TestAgesAreCompared(t *testing.T) {
 	require.Positive(t, base.Histogram.Above)
 }
 
-// An entry whose times are local times has an alarm that says so, its ages have a unit that fits, and a column that tells the label much
+// An entry whose times are local times has an alarm that says so, its ages have a unit that fits, and a column that predicts the label much
 // better than in the base is found. With named columns, only their entries are in the result.
 //
 // spec: stats-31, stats-32, stats-55, stats-62

@@ -8,16 +8,16 @@ import (
 	"github.com/penstock/penstock/internal/svg"
 )
 
-// label shows how well columns tell a label.
+// label shows how well columns predict a label.
 type label struct {
 	Column, Measure, Limit string
-	Alarms                 []relation // the columns that probably have the label, or tell it much better than in the base
+	Alarms                 []relation // the columns that probably have the label, or predict it much better than in the base
 	Compared               bool       // whether columns have values of a base
-	Columns                []relation // the columns that tell the label best
+	Columns                []relation // the columns that predict the label best
 	More                   int        // columns that are not shown
 }
 
-// relation shows how well a column tells a label. Its ID is that of the column.
+// relation shows how well a column predicts a label. Its ID is that of the column.
 type relation struct {
 	ID, Name, Value, Base, Rows string
 	Leak, Risen                 bool

@@ -102,7 +102,7 @@ class BoundQuery:
 
         Args:
             choice: the servers to ask; by default, those of the dataset.
-            accept: checks the plan. If it raises `Expired`, another server is asked once.
+            accept: checks the plan. If it raises `Expired`, one more server is tried.
 
         Raises:
             Internal: the server does not follow the protocol.

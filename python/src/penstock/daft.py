@@ -93,7 +93,7 @@ class _Source(DataSource):
 
 @dataclass(frozen=True)
 class _Task(DataSourceTask):
-    """Reads a split, or as many of its rows as a query needs, on any machine, as often as Daft likes.
+    """Reads a split, or as many of its rows as a query needs, on any machine, any number of times.
 
     Daft reads a task that it has started to its end, even if the query has ended meanwhile.
     """

@@ -1,4 +1,4 @@
-"""What statistics of a dataset have, and those of a table do not: staging entries, and how well columns tell a label."""
+"""What statistics of a dataset have, and those of a table do not: staging entries, and how well columns predict a label."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.columnstats import ColumnStatistics, columns_of
 
 @dataclass(frozen=True)
 class LabelRelation:
-    """How well a column tells a label.
+    """How well a column predicts a label.
 
     Attributes:
         column: the column.
@@ -21,7 +21,7 @@ class LabelRelation:
         leak: whether the column probably has the label itself.
         base: the value of the base of a comparison; None without one.
         rise_limit: the limit of the rise of an area from the base; 0 without one.
-        risen: whether the column tells the label better than in the base by more than the limit.
+        risen: whether the column predicts the label better than in the base by more than the limit.
     """
 
     column: str
@@ -48,13 +48,13 @@ class LabelRelation:
 
 @dataclass(frozen=True)
 class LabelStatistics:
-    """How well columns tell a label.
+    """How well columns predict a label.
 
     Attributes:
         column: the label.
         measure: "auc" or "correlation".
         limit: the limit beyond which a column probably has the label itself.
-        columns: the columns, those that tell the label best first.
+        columns: the columns, those that predict the label best first.
     """
 
     column: str

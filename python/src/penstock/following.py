@@ -1,6 +1,6 @@
-"""Learns where streams will move while batches before that point are still on their way.
+"""Receives where streams will move while batches before that point are still on their way.
 
-Without this, a stream learns that it moves when it has read everything that the transport holds, and the trainer then waits
+Without this, a stream finds that it moves only after everything that the transport holds, and the trainer then waits
 until another server has opened the rest.
 """
 
@@ -141,7 +141,7 @@ class Follower:
                     return
 
     def _read(self) -> None:
-        """Reads notices until the call ends. If it fails, streams learn that they move when they have read their batches."""
+        """Reads notices until the call ends. If it fails, streams move after they have read their batches."""
         lease = None
         try:
             ticket = flight.Ticket(json.dumps({"follow": self._name}))

@@ -29,7 +29,7 @@ _SLOTS = 8  # of a ring
 
 # F_SEAL_SHRINK: the ring cannot shrink under its mapping.
 _RING_SEALS = 0x0002
-# F_SEAL_SEAL, F_SEAL_SHRINK, F_SEAL_GROW and F_SEAL_WRITE: nobody can change the plan.
+# F_SEAL_SEAL, F_SEAL_SHRINK, F_SEAL_GROW and F_SEAL_WRITE: the plan cannot change.
 _PLAN_SEALS = 0x0001 | 0x0002 | 0x0004 | 0x0008
 _PLAN = struct.pack("<II", 4, 0)
 

@@ -1,4 +1,4 @@
-"""The servers of one service, which have the same datasets: which one is asked first, and which ones after it."""
+"""The servers of one service, which have the same datasets: their order for a request, and retries."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Servers:
     """The connections to all addresses of a service. Safe for threads.
 
     A key says what is asked for, such as a dataset or a shard. Each key has an order of the servers, which all processes
-    share, so that equal requests meet at the same server. Addresses at rest come last.
+    share, so that equal requests go to the same server. Addresses at rest come last.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -155,7 +155,7 @@ class Servers:
         return channel
 
     def _forget(self, addresses: set[Address]) -> None:
-        """Forgets the idle connections to all other addresses. The process's lock is held."""
+        """Drops the idle connections to all other addresses. The process's lock is held."""
         for address, channel in list(self._channels.items()):
             if address not in addresses and channel.disconnect_if_idle():
                 self._answered = self._answered or channel.answered
@@ -249,7 +249,7 @@ class Choice:
     def next(self) -> Channel:
         """Returns the server to try: the first one, unless another one accepts a connection sooner.
 
-        Only connections are raced. The caller asks one server alone.
+        Only connections are raced: the caller sends its request to one server.
         """
         order = self._servers.order(self.key)
         left = [channel for channel in order if channel.address not in self._tried]

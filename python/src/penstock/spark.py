@@ -134,7 +134,7 @@ class _Reader(source.DataSourceReader):
         return [source.InputPartition(part) for part in parts]
 
     def read(self, partition: source.InputPartition | None) -> Iterator[pa.RecordBatch]:
-        """Reads a split, on any machine, as often as Spark likes. A plan without rows has the partition None."""
+        """Reads a split, on any machine, any number of times. A plan without rows has the partition None."""
         if partition is None:
             return
         part: Part = partition.value

@@ -80,7 +80,7 @@ class TableCalls:
                 whatever its rows are, as long as the table keeps the snapshot of the first one. If omitted, the client
                 generates a token.
             again: whether to write rows that the branch has from an earlier call. If omitted, they are written only if
-                there is a `token`, which tells then whether the call was made.
+                there is a `token`, which then shows whether the call was made.
             rows_id: identifies the rows in place of their values, such as the names and versions of the inputs from
                 which they are computed. Calls with the same id must have the same rows: a repeated call writes nothing,
                 and sends no row. It has no effect with `only_keys_of`.

@@ -19,7 +19,7 @@ from penstock.statscomparison import StatisticsComparison
 
 @dataclass(frozen=True)
 class Alarm:
-    """A change beyond its limit, or a column that tells the label too well.
+    """A change beyond its limit, or a column that predicts the label too well.
 
     Attributes:
         column: the column, or the staging entry.
@@ -53,7 +53,7 @@ class Statistics:
         entries: the staging entries of a dataset.
         partition: the field by which the rows of a dataset are divided; "" if they are not.
         partitions: the rows of each partition of a dataset.
-        label: how well columns tell the label; None without one.
+        label: how well columns predict the label; None without one.
         against: the comparison with a base; None without one.
         kept: the location of the table's statistics file with the result; "" if it was not kept.
         page: the HTML page.
@@ -107,7 +107,7 @@ class Statistics:
 
     @property
     def alarms(self) -> tuple[Alarm, ...]:
-        """The columns that tell the label too well, and the changes beyond their limits, those that matter most first."""
+        """The columns that predict the label too well, and the changes beyond their limits, those that matter most first."""
         found = []
         if self.label is not None:
             measure = {"auc": "AUC"}.get(self.label.measure, self.label.measure)

@@ -1,6 +1,6 @@
 """Divides the steps of a stream among actors, and returns their results in the order of the steps.
 
-Nothing here knows what an actor is: a caller starts actors, sends them requests, and reports what came of them.
+This module does not depend on the kind of actors: a caller starts actors, sends them requests, and reports what came of them.
 `penstock.ray` runs them in Ray.
 """
 

@@ -189,7 +189,7 @@ def test_starting_again_continues(tmp_path: Path, victim: str) -> None:
 
 
 def gone(pid: int | None) -> bool:
-    """Whether a process has ended; nobody may have waited for it yet."""
+    """Whether a process has ended; it may be a zombie."""
     if pid is None:
         return True
     try:

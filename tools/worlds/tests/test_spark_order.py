@@ -48,7 +48,7 @@ def test_commits_order_rows(spark: Any, tmp_path: Path, formats: list[int]) -> N
 def test_expired_snapshots_leave_no_order(
     spark: Any, tmp_path: Path, version: int, expired: int, refused: bool
 ) -> None:
-    """One commit beyond the chain's break is the oldest; two have no order that anybody knows."""
+    """One commit beyond the chain's break is the oldest; two have no known order."""
     snapshots = six(spark, [version] * 6)
     expire = java_table(spark, "default.ml.six").expireSnapshots()
     for snapshot in snapshots[:expired]:

@@ -132,7 +132,7 @@ func (p *Proxy) Requests() []Request {
 	return out
 }
 
-// Reset forgets the requests.
+// Reset removes the recorded requests.
 func (p *Proxy) Reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

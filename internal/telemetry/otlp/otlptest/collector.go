@@ -1,4 +1,4 @@
-// Package otlptest has a collector of traces for tests. It speaks OTLP over gRPC.
+// Package otlptest has a collector of traces for tests, which implements OTLP over gRPC.
 package otlptest
 
 import (

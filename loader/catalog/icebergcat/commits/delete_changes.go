@@ -156,7 +156,7 @@ func (s *preparing) checkApplied(ctx context.Context, head *listing.Listing, gon
 }
 
 // spansFiles reports whether a delete file is a file of position deletes that may apply to several
-// data files. Only its content tells to which.
+// data files. Only its content shows to which.
 func spansFiles(d *catalog.DeleteFile) bool { return d.Kind == catalog.PositionDeletes && d.Data == "" }
 
 // mayBeDeleted returns the maximum number of rows that the delete files of a data file can delete.

@@ -46,7 +46,7 @@ func File(ctx context.Context, source *metadata.Source, file metafile.Allowance,
 
 // confirm reads a written file back, and returns an error if its content is not what was written: a
 // proxy may have acknowledged a write that never reached the storage. If the catalog then named a
-// missing or incomplete file, nobody could read the table any more.
+// missing or incomplete file, the table would be unreadable.
 func confirm(ctx context.Context, source *metadata.Source, from tablestore.Opener, file metafile.Allowance, content []byte) error {
 	there, err := source.Read(ctx, from, file)
 	if err == nil && !bytes.Equal(there, content) {

@@ -135,7 +135,7 @@ func (m *Loaded) parseAgain(refused error) error {
 		}
 	}
 	if next, ok := fields[nextRowID]; version == LineageVersion && (!ok || string(next) == "null") {
-		m.noRowIDs = string(fields["last-sequence-number"]) != "0" // if it is 0, nobody committed to the table, and no row has an id
+		m.noRowIDs = string(fields["last-sequence-number"]) != "0" // if it is 0, the table has no commits, and no row has an id
 		fields[nextRowID], before = json.RawMessage("0"), -1
 	}
 	unknown, err := m.later.remove(fields, m.File)

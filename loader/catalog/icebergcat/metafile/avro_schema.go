@@ -66,7 +66,7 @@ const maxRemembered = 64 << 10
 // counts as two values, because it may be null.
 const partitionValues = 64
 
-// Schemas remembers the schema that was parsed last, because the manifests of a table have only a
+// Schemas keeps the schema that was parsed last, because the manifests of a table have only a
 // few different schemas. Its zero value is ready to use. It is safe for concurrent use.
 type Schemas struct{ last atomic.Pointer[recordForm] }
 
