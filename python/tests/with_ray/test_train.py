@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from itertools import chain
@@ -15,30 +15,22 @@ import pytest
 import ray
 import ray.train
 import ray.train.torch
+import train_loop
 from lake import Lake
 from pyiceberg.types import LongType
 from ray import cloudpickle
 from server import Server
+from train_loop import EVERY, QUERY, ROWS, STEPS, attempts, train
 
 import penstock
-import penstock.ray
 from penstock import errors
 from penstock.ray.train import merged
 from penstock.torch import IterableDataset
 
 pytest_plugins = ["local_ray"]
 pytestmark = pytest.mark.timeout(900)  # each start of the workers takes seconds of CPU
-cloudpickle.register_pickle_by_value(sys.modules[__name__])  # which the workers of Ray do not find
+cloudpickle.register_pickle_by_value(train_loop)  # which the workers of Ray do not find
 
-ROWS, STEP_ROWS, EVERY = 960, 48, 3
-STEPS = ROWS // STEP_ROWS
-QUERY: Any = {
-    "columns": ["row"],
-    "order": "shuffled",
-    "seed": 11,
-    "lanes": 4,
-    "global_batch_rows": STEP_ROWS,
-}
 # For each leg, its number of workers, the step at which its last worker is killed once, and the step at which it ends.
 # Steps are counted over two epochs.
 LEGS: list[tuple[int, int | None, int]] = [(2, None, 12), (4, 17, 24), (2, None, 2 * STEPS)]
@@ -53,27 +45,6 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield server.address
 
 
-def train(config: dict[str, Any]) -> None:
-    """The loop of a worker: what a user writes, and a line of JSON for each step."""
-    data = penstock.ray.resumed(IterableDataset(config["address"], "d", nulls="error", **QUERY))
-    context, folder = ray.train.get_context(), Path(config["folder"])
-    rank, world = context.get_world_rank(), context.get_world_size()
-    written = os.open(folder / f"{world}-{rank}", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
-    for epoch in range(data.epoch, 2):
-        data.set_epoch(epoch)
-        for batch in data:
-            step = epoch * STEPS + batch.step
-            if rank == world - 1 and step == config["kill"] and not (folder / f"kill-{step}").exists():
-                (folder / f"kill-{step}").touch()
-                os.kill(os.getpid(), signal.SIGKILL)
-            line = {"step": step, "rows": batch["row"].tolist(), "pid": os.getpid()}
-            os.write(written, json.dumps(line).encode() + b"\n")
-            if (step + 1) % EVERY == 0 or step + 1 == config["end"]:
-                penstock.ray.report({"step": step}, data)
-            if step + 1 == config["end"]:
-                return
-
-
 def fit(loop: Any, config: dict[str, Any], world: int, folder: Path) -> None:
     """Runs a leg of the run whose checkpoints are in a folder."""
     ray.train.torch.TorchTrainer(
@@ -86,51 +57,75 @@ def fit(loop: Any, config: dict[str, Any], world: int, folder: Path) -> None:
     ).fit()
 
 
-def attempts(folder: Path, world: int) -> list[list[list[dict[str, Any]]]]:
-    """For each time that the workers of a leg started, and each rank, its steps."""
-    started: list[list[list[dict[str, Any]]]] = []
-    for rank in range(world):
-        lines = [json.loads(line) for line in (folder / f"{world}-{rank}").read_text().splitlines()]
-        for i, pid in enumerate(dict.fromkeys(line["pid"] for line in lines)):
-            if len(started) == i:
-                started.append([])
-            started[i].append([line for line in lines if line["pid"] == pid])
-    return started
+@pytest.fixture(scope="module")
+def whole(address: str) -> list[list[int]]:
+    """The rows of each step of two epochs."""
+    found: list[list[int]] = []
+    with penstock.connect(address) as client:
+        for epoch in range(2):
+            with client.read("d", epoch=epoch, tail="drop", **QUERY) as stream:
+                found += [sorted(batch.column("row").to_pylist()) for batch in stream]
+    assert len(found) == 2 * STEPS
+    return found
+
+
+def begun(ranks: list[list[dict[str, Any]]], whole: list[list[int]]) -> int:
+    """Checks what the ranks of one attempt wrote, and returns the step at which all of them began."""
+    firsts = {steps[0]["step"] for steps in ranks}
+    assert len(firsts) == 1, "all ranks resume at one step"
+    first = int(firsts.pop())
+    for steps in ranks:
+        assert [one["step"] for one in steps] == list(range(first, first + len(steps)))
+    for step, parts in enumerate(zip(*ranks, strict=False), first):
+        rows = sorted(chain(*[part["rows"] for part in parts]))
+        assert rows == whole[step], f"step {step} with {len(ranks)} workers"
+    return first
 
 
 @pytest.mark.usefixtures("local_ray")
-def test_global_steps_are_equal_for_any_number_of_workers(address: str, tmp_path: Path) -> None:
-    with penstock.connect(address) as client:
-        whole: list[list[int]] = []
-        for epoch in range(2):
-            with client.read("d", epoch=epoch, tail="drop", **QUERY) as stream:
-                whole += [sorted(batch.column("row").to_pylist()) for batch in stream]
-    assert len(whole) == 2 * STEPS
+def test_global_steps_are_equal_for_any_number_of_workers(
+    address: str, whole: list[list[int]], tmp_path: Path
+) -> None:
     begin = 0
     for number, (world, kill, end) in enumerate(LEGS):
         folder = tmp_path / str(number)
         folder.mkdir()
-        config = {"address": address, "folder": str(folder), "kill": kill, "end": end}
+        config: dict[str, Any] = {
+            "address": address,
+            "folder": str(folder),
+            "kill": kill,
+            "wait": {},
+            "end": end,
+        }
         fit(train, config, world, tmp_path / "checkpoints")
         started = attempts(folder, world)
         assert len(started) == (1 if kill is None else 2)
         for i, ranks in enumerate(started):
-            firsts = {steps[0]["step"] for steps in ranks}
-            assert len(firsts) == 1, "all ranks resume at one step"
-            first = firsts.pop()
+            first = begun(ranks, whole)
             if i == 0:
                 assert first == begin
             else:  # Ray may not have got the last checkpoint before the kill
                 assert begin <= first <= int(kill or 0)
                 assert first % EVERY == 0
-            for steps in ranks:
-                assert [one["step"] for one in steps] == list(range(first, first + len(steps)))
-            if i + 1 == len(started):
-                assert {steps[-1]["step"] for steps in ranks} == {end - 1}
-            for step, parts in enumerate(zip(*ranks, strict=False), first):
-                rows = sorted(chain(*[part["rows"] for part in parts]))
-                assert rows == whole[step], f"step {step} with {world} workers"
+        assert {steps[-1]["step"] for steps in started[-1]} == {end - 1}
         begin = end
+
+
+def test_workers_come_and_go_without_a_line_of_the_users(
+    address: str, whole: list[list[int]], tmp_path: Path
+) -> None:
+    """ScalingConfig(num_workers=(2, 4)), in a process of its own whose Ray gets a node, and loses it."""
+    program = Path(__file__).with_name("elastic_train.py")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(program.parent), *sys.path])}
+    subprocess.run([sys.executable, program, address, tmp_path], env=environment, timeout=800, check=True)
+    two, four = attempts(tmp_path, 2), attempts(tmp_path, 4)
+    assert (len(two), len(four)) == (2, 1)
+    starts = [begun(ranks, whole) for ranks in (two[0], four[0], two[1])]
+    assert starts[0] == 0
+    assert 0 <= starts[1] <= 6
+    assert starts[1] <= starts[2] <= 12
+    assert {step % EVERY for step in starts} == {0}
+    assert {steps[-1]["step"] for steps in two[1]} == {STEPS - 1}
 
 
 def test_a_checkpoint_without_the_positions_of_all_ranks_is_refused(address: str, tmp_path: Path) -> None:
