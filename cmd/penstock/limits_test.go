@@ -87,7 +87,7 @@ func TestPublishChecksLimits(t *testing.T) {
 		for _, from := range [][]string{{"--config", l.config}, {"--uri", server.uri()}} {
 			got := run(t, append([]string{"publish", "features.history", "candidate"}, from...)...)
 			require.Equal(t, exitFailure, got.code, got.stdout)
-			require.Contains(t, got.stderr, "branch candidate breaks limits of values: dataset home, entry again, column price, partition 2026-10-06: ")
+			require.Contains(t, got.stderr, "branch candidate breaks limits of datasets: dataset home, entry again, column price, partition 2026-10-06: ")
 			require.Contains(t, got.stderr, "dataset trial, entry again, column price")
 			require.Contains(t, got.stderr, "publish with --no-check")
 			require.Equal(t, main, loggedBy(t, "--config", l.config).Snapshots[0].Snapshot)
@@ -122,7 +122,7 @@ func TestPublishHidesValuesOfOthers(t *testing.T) {
 			server := start(t, "--config", l.config, "--tokens", tokens, "--policy", policyFile(t, "rules:\n- {subjects: [writer], "+rule+"}\n"))
 			got := run(t, "publish", "features.history", "candidate", "--uri", server.uri(), "--token-file", writer)
 			require.Equal(t, exitFailure, got.code, got.stdout)
-			require.Contains(t, got.stderr, "branch candidate breaks limits of values: limits of a dataset of the server")
+			require.Contains(t, got.stderr, "branch candidate breaks limits of datasets: limits of a dataset of the server")
 			dry := run(t, "publish", "features.history", "candidate", "--dry-run", "--uri", server.uri(), "--token-file", writer)
 			require.Zero(t, dry.code, dry.stderr)
 			for _, hidden := range []string{"99", "home", "2026-10-06", "price"} {
@@ -131,4 +131,48 @@ func TestPublishHidesValuesOfOthers(t *testing.T) {
 			}
 		})
 	}
+}
+
+// publish refuses a branch of which too few rows match, and names the dataset. A branch whose rows match is published.
+//
+// spec: stats-105
+func TestPublishChecksMatchRates(t *testing.T) {
+	l := newWrittenLake(t, `
+  clicks:
+    training: {table: features.rows}
+    key: [id]
+    staging: [{name: h, table: features.h, min_match: 0.9}]
+  trial:
+    training: {table: features.rows}
+    key: [id]
+    staging: [{name: h, table: features.h, ref: candidate, min_match: 0.1}]
+  other:
+    training: {table: features.rows}
+    key: [id]
+    staging: [{name: h, table: features.h, columns: [none], min_match: 0.9}]
+`, map[string]string{"rows": rowsOf("label", 0, 200), "h": rowsOf("f", 900, 901)})
+	stage := func(rows string) {
+		got := run(t, append(csvStage(t, l.lake, "h", rows), "--branch", "candidate", "--no-check", "--config", l.config)...)
+		require.Zero(t, got.code, got.stderr)
+	}
+	publish := func(args ...string) ran {
+		return run(t, append([]string{"publish", "features.h", "candidate", "--config", l.config}, args...)...)
+	}
+	stage(rowsOf("f", 0, 100))
+	got := publish()
+	require.Equal(t, exitFailure, got.code, got.stdout)
+	require.Contains(t, got.stderr, "branch candidate breaks limits of datasets: dataset clicks, entry h: 50% of 200 sampled rows match, and min_match is 90%")
+	require.NotContains(t, got.stderr, "trial")
+	tokens := filepath.Join(t.TempDir(), "server.tokens")
+	writer := issued(t, tokens, "writer")
+	server := start(t, "--config", l.config, "--tokens", tokens, "--policy", policyFile(t, "rules:\n- {subjects: [writer], read: [none], write: [\"*\"], allow: [publish]}\n"))
+	got = run(t, "publish", "features.h", "candidate", "--uri", server.uri(), "--token-file", writer)
+	require.Contains(t, got.stderr, "breaks limits of datasets: min_match of a dataset of the server")
+	require.NotContains(t, got.stderr, "clicks")
+	require.NotContains(t, got.stderr, "50%")
+	stage(rowsOf("f", 100, 185)) // 92.5%
+	got = publish()
+	require.Zero(t, got.code, got.stderr)
+	stage(rowsOf("f", 500, 501))
+	require.Zero(t, publish("--no-check").code)
 }

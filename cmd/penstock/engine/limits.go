@@ -15,6 +15,7 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 	tablecommit "github.com/penstock/penstock/loader/catalog/commit"
 	"github.com/penstock/penstock/loader/dataset"
+	"github.com/penstock/penstock/loader/staged"
 	"github.com/penstock/penstock/loader/statistics"
 )
 
@@ -122,7 +123,43 @@ func (e *Engine) checkPublished(ctx context.Context, p changes.Publication, move
 			broken = append(broken, fmt.Sprintf("dataset %s, entry %s, %s: %s", l.dataset.Name, l.entry, b.Place(), b.Text()))
 		}
 	}
-	return out, brokenLimits(p, broken)
+	fewer, err := e.fewerMatches(within, p, move)
+	if err != nil && within.Err() != nil && ctx.Err() == nil {
+		return nil, fault.New(fault.Unavailable, "the match rates of table %s were not measured within %s", p.Table, publishCheckTime).In(p.Table, "")
+	}
+	return out, cmp.Or(err, brokenLimits(p, append(broken, fewer...)))
+}
+
+// fewerMatches returns the entries of which fewer rows would match than their min_match allows.
+func (e *Engine) fewerMatches(ctx context.Context, p changes.Publication, move tablecommit.Move) (out []string, err error) {
+	shown := func(d dataset.Dataset) bool {
+		return slices.ContainsFunc(p.Readers, func(r access.DatasetReader) bool { return r.Dataset.Name == d.Name && !r.Rights.Limits(d) })
+	}
+	var seen, hidden []staged.Reader
+	datasets := e.Datasets()
+	for _, r := range datasets.AllReaders() {
+		if shown(r.Dataset) {
+			seen = append(seen, r)
+		} else {
+			hidden = append(hidden, r)
+		}
+	}
+	change := staged.Change{Table: p.Table, Branch: p.Branch, Snapshot: move.To, Parent: move.From, Peer: "limits"}
+	few, err := datasets.CheckMinMatch(ctx, change, seen)
+	if err != nil {
+		return nil, err
+	}
+	for _, one := range few {
+		out = append(out, fmt.Sprintf("dataset %s, entry %s: %s", one.Reader.Dataset.Name, one.Entry, one.Text()))
+	}
+	few, err = datasets.CheckMinMatch(ctx, change, hidden)
+	if err != nil {
+		return nil, fault.New(fault.KindOf(err), "the match rate of a dataset of the server cannot be measured").In(p.Table, "")
+	}
+	if len(few) > 0 {
+		out = append(out, "min_match of a dataset of the server")
+	}
+	return out, nil
 }
 
 // brokenLimits returns the error for broken limits; nil if there are none.
@@ -134,6 +171,6 @@ func brokenLimits(p changes.Publication, broken []string) error {
 	if n := len(broken) - maxBroken; n > 0 {
 		more = fmt.Sprintf("; and %d more", n)
 	}
-	return fault.New(fault.Invalid, "branch %s breaks limits of values: %s%s", p.Branch, strings.Join(broken[:min(len(broken), maxBroken)], "; "), more).In(p.Table, "").
+	return fault.New(fault.Invalid, "branch %s breaks limits of datasets: %s%s", p.Branch, strings.Join(broken[:min(len(broken), maxBroken)], "; "), more).In(p.Table, "").
 		WithRemedy("correct the rows of the branch, change the limits of the dataset, or publish with --no-check (no_check=True in Python)")
 }
