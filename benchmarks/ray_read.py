@@ -9,8 +9,9 @@ Each entrant reads all rows of T with a Ray of two CPUs of its own, one after th
 
 All go through Ray Data's iter_batches in one process, which checks the number of rows and that features belong to their
 rows. Memory is the maximum over time of the sum of the proportional set sizes of all processes, the server among them, also
-without what an idle Ray takes. The exit code is 1 if ours takes more than 0.4 of the join's time or memory, or more than
-1.25 of the sum of floor and plain.
+without what an idle Ray takes. An entrant that passes a limit of time or memory is ended: what it took until then is the
+least that it needs. The exit code is 1 if ours takes more than 0.4 of the join's time or memory, or more than 1.25 of the sum
+of floor and plain.
 
     make build .venv/torch/.stamp .venv/ray/.stamp .venv/bench/.stamp
     .venv/bench/bin/python benchmarks/tables.py .bench/full
@@ -23,6 +24,7 @@ import argparse
 import os
 import secrets
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -48,6 +50,24 @@ PARTITIONS = 16
 CPUS = 2
 TIME, MEMORY, FLOOR = 0.4, 0.4, 1.25
 _PAUSE = 0.1  # seconds between two looks at memory
+_END = 60.0  # seconds in which Ray's processes end
+
+
+@dataclass
+class Measured:
+    """What an entrant took.
+
+    Attributes:
+        idle: the bytes of its processes before it reads.
+        seconds: its time.
+        peak: the most bytes of all processes.
+        whole: whether it read all rows; if not, it passed a limit.
+    """
+
+    idle: int
+    seconds: float = 0.0
+    peak: int = 0
+    whole: bool = False
 
 
 @dataclass(frozen=True)
@@ -59,12 +79,14 @@ class Job:
         inputs: the files of both tables, and the answer.
         blocks: the folder of the files in memory.
         store: the bytes of Ray's object store.
+        block: the most bytes of Ray's blocks.
     """
 
     address: str
     inputs: Inputs
     blocks: Path
     store: int
+    block: int
 
 
 def main() -> int:
@@ -73,6 +95,11 @@ def main() -> int:
     parser.add_argument("--tables", type=Path, default=ROOT / ".bench" / "full")
     parser.add_argument("--memory", default="1GiB", help="the server's budget")
     parser.add_argument("--store", type=int, default=2 << 30, help="bytes of Ray's object store")
+    parser.add_argument(
+        "--block", type=int, default=128 << 20, help="bytes of Ray's blocks, here Ray's own default"
+    )
+    parser.add_argument("--most-seconds", type=float, default=3600.0, help="an entrant's limit of time")
+    parser.add_argument("--most-memory", type=int, default=16 << 30, help="its limit of memory, in bytes")
     parser.add_argument("--entrants", nargs="+", choices=ENTRANTS, default=ENTRANTS)
     parser.add_argument("--one", choices=ENTRANTS, help=argparse.SUPPRESS)
     parser.add_argument("--address", help=argparse.SUPPRESS)
@@ -81,7 +108,7 @@ def main() -> int:
     given = parser.parse_args()
     inputs = Inputs.load(given.tables / "t.json")
     if given.one is not None:
-        read(given.one, Job(given.address, inputs, given.blocks, given.store), given.into)
+        read(given.one, Job(given.address, inputs, given.blocks, given.store, given.block), given.into)
         return 0
     program = running.Program(
         Path(os.environ.get("PENSTOCK_BIN", ROOT / "bin" / "penstock")), (("memory", given.memory),)
@@ -93,16 +120,18 @@ def main() -> int:
             with running.serving(program.command(given.tables / "penstock.yaml", "127.0.0.1:0")) as server:
                 if name == "floor":
                     keep_blocks(server.first, blocks)
-                arguments = ["--tables", str(given.tables), "--store", str(given.store)]
+                sizes = ["--store", str(given.store), "--block", str(given.block)]
+                arguments = ["--tables", str(given.tables), *sizes]
                 of_job = ["--one", name, "--address", server.first, "--blocks", str(blocks)]
-                found[name] = measure([*arguments, *of_job], server.pid)
+                limits = given.most_seconds, given.most_memory
+                found[name] = measure([*arguments, *of_job], server.pid, *limits)
             print(f"{name}: {found[name]}", file=sys.stderr, flush=True)
         return report(found, inputs)
     finally:
         shutil.rmtree(blocks)
 
 
-def report(found: dict[str, dict[str, float]], inputs: Inputs) -> int:
+def report(found: dict[str, Measured], inputs: Inputs) -> int:
     """Prints the table and the ratios, and returns the exit code."""
     machine = process.machine()
     print(
@@ -111,47 +140,58 @@ def report(found: dict[str, dict[str, float]], inputs: Inputs) -> int:
     print("| entrant | seconds | M rows/s | memory, MB | without an idle Ray, MB |")
     print("|---|---:|---:|---:|---:|")
     for name, one in found.items():
-        rate = inputs.expected.rows / one["seconds"] / 1e6
-        more = (one["peak"] - one["idle"]) / 1e6
-        print(f"| {name} | {one['seconds']:.1f} | {rate:.2f} | {one['peak'] / 1e6:.0f} | {more:.0f} |")
+        rate = f"{inputs.expected.rows / one.seconds / 1e6:.2f}" if one.whole else "ended at a limit"
+        more = (one.peak - one.idle) / 1e6
+        print(f"| {name} | {one.seconds:.1f} | {rate} | {one.peak / 1e6:.0f} | {more:.0f} |")
     ratios = []
     if {"ours", "join"} <= found.keys():
         ours, join = found["ours"], found["join"]
+        of = "the join" if join.whole else "the join until it was ended"
         ratios += [
-            ("time of the join", ours["seconds"] / join["seconds"], TIME),
-            ("memory of the join", ours["peak"] / join["peak"], MEMORY),
+            (f"time of {of}", ours.seconds / join.seconds, TIME),
+            (f"memory of {of}", ours.peak / join.peak, MEMORY),
         ]
     if {"ours", "floor", "plain"} <= found.keys():
-        least = found["floor"]["seconds"] + found["plain"]["seconds"]
-        ratios.append(("time of floor and plain", found["ours"]["seconds"] / least, FLOOR))
+        least = found["floor"].seconds + found["plain"].seconds
+        ratios.append(("time of floor and plain", found["ours"].seconds / least, FLOOR))
     print()
     for what, ratio, limit in ratios:
         print(f"{ratio:.2f} of the {what}; the limit is {limit}")
-    return int(any(ratio > limit for _, ratio, limit in ratios))
+    whole = all(one.whole for name, one in found.items() if name != "join")
+    return int(not whole or any(ratio > limit for _, ratio, limit in ratios))
 
 
-def measure(arguments: list[str], server: int) -> dict[str, float]:
-    """Runs a process that reads; returns its seconds, and the memory of all processes."""
+def measure(arguments: list[str], server: int, most_seconds: float, most_memory: int) -> Measured:
+    """Runs a process that reads, and ends it at a limit. Returns what all processes took."""
     out, into = os.pipe()
     command = [sys.executable, __file__, *arguments, "--into", str(into)]
     with subprocess.Popen(command, pass_fds=[into]) as reader, os.fdopen(out) as said:
         os.close(into)
         said.readline()
-        ended, peak = threading.Event(), [0]
+        found, ended, began = Measured(memory([reader.pid])), threading.Event(), time.monotonic()
 
         def watch() -> None:
             while not ended.wait(_PAUSE):
-                peak[0] = max(peak[0], memory([reader.pid, server]))
+                found.peak = max(found.peak, memory([reader.pid, server]))
+                found.seconds = time.monotonic() - began
+                if found.peak > most_memory or found.seconds > most_seconds:
+                    reader.send_signal(signal.SIGINT)  # it ends its Ray
+                    if not ended.wait(_END):
+                        reader.kill()
+                    return
 
-        at_rest = memory([reader.pid])
         watching = threading.Thread(target=watch)
         watching.start()
         try:
-            seconds = float(said.readline())
+            seconds = said.readline()
         finally:
             ended.set()
             watching.join()
-    return {"seconds": seconds, "peak": float(peak[0]), "idle": float(at_rest)}
+    if seconds:
+        found.seconds, found.whole = float(seconds), True
+    elif found.seconds <= most_seconds and found.peak <= most_memory:
+        raise SystemExit("the process that reads failed")
+    return found
 
 
 def memory(roots: Iterable[int]) -> int:
@@ -237,6 +277,7 @@ def through_ray(name: str, job: Job) -> Generator[Any, None, None]:
         )
         try:
             ray.data.DataContext.get_current().enable_progress_bars = False
+            ray.data.DataContext.get_current().target_max_block_size = job.block
             ray.data.range(2 * CPUS, override_num_blocks=2 * CPUS).map_batches(lambda one: one).materialize()
             yield None
             yield from DATASETS[name](job).iter_batches(batch_size=None, batch_format="pyarrow")
