@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -104,6 +104,7 @@ class Stream(BatchIterator):
         self._start = start
         self._progress: Progress | None = None
         self._tensor_plan: bytes | None = None
+        self._exported = False  # __arrow_c_stream__ has returned a batch
 
     @property
     def schema(self) -> pa.Schema:
@@ -260,9 +261,24 @@ class Stream(BatchIterator):
         return plain_schema(self.schema).__arrow_c_schema__()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Returns the rest of the stream in plain columns, for any library that accepts Arrow streams."""
+        """Returns the rest of the stream in plain columns, for any library that accepts Arrow streams.
+
+        Raises:
+            Invalid: the stream has ended, or a library has read a part of it. The rest would look like the whole stream.
+        """
         self._refuse_ended()
-        return self.expanded().__arrow_c_stream__(requested_schema)
+        if self._exported:
+            raise errors.Invalid(
+                "another query has read a part of the stream, which is read once",
+                remedy="read again, or create a table from the stream first",
+            )
+        reader = pa.RecordBatchReader.from_batches(plain_schema(self.schema), self._exporting())
+        return reader.__arrow_c_stream__(requested_schema)
+
+    def _exporting(self) -> Iterator[pa.RecordBatch]:
+        for batch in self:
+            self._exported = True
+            yield expand(batch)
 
     def read_all(self) -> pa.Table:
         """Reads the rest of the stream as a table."""

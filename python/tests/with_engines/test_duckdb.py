@@ -80,6 +80,16 @@ def test_a_stream_is_read_once(served: Served, session: Any) -> None:
         fetched(session, "SELECT count(*) AS n FROM rows")
 
 
+def test_a_stream_that_was_read_in_part_is_refused(served: Served, session: Any) -> None:
+    """After a query that did not need all rows, the next one fails; it does not count the rest as if it were the whole."""
+    stream = served.client.read("d", columns=["row"], batch_rows=100)
+    session.register("rows", stream)
+    assert len(fetched(session, "FROM rows LIMIT 5")) == 5
+    with pytest.raises(Exception, match="another query has read a part of the stream"):
+        fetched(session, "SELECT count(*) AS n FROM rows")
+    assert len(list(stream)) > 0, "its own loop goes on"
+
+
 def test_a_broken_stream_raises(served: Served, session: Any) -> None:
     with cut(served) as (address, proxy), penstock.connect(address, reconnect=0) as client:
         proxy.cut_after(CUT)
