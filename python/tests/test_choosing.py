@@ -315,6 +315,14 @@ def test_many_servers_have_one_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
         servers.close()
 
 
+def test_a_refusal_names_its_server() -> None:
+    """Perhaps only this server is configured wrongly."""
+    refusal = penstock.Unauthenticated("the server does not know the token", remedy="get one")
+    refusal.of_server = True
+    calls, failure = asked(refusal)
+    assert str(failure) == f"{calls[0]}: the server does not know the token; get one"
+
+
 # spec: replicas-10
 def test_one_more_server_is_asked_before_a_refusal_counts() -> None:
     missing, expired = penstock.NotFound("no such dataset"), penstock.Expired("no such snapshot")

@@ -204,6 +204,17 @@ def test_addresses_are_tried_in_turn(fake_address: str) -> None:
         client.datasets()
 
 
+def test_the_failure_of_a_stream_names_its_server(fake_address: str) -> None:
+    failure = 'breaks PERMISSION_DENIED {"kind": "forbidden", "message": "not this column"}'
+    for addresses, name in (
+        ((fake_address,), ""),
+        ((fake_address, "grpc://127.0.0.1:1"), f"grpc://{fake_address}: "),
+    ):
+        with penstock.connect(addresses) as client, pytest.raises(penstock.Forbidden) as caught:
+            list(client.read(failure))
+        assert str(caught.value) == f"{name}not this column"
+
+
 @pytest.mark.parametrize("uris", [[], "", ["a:1", ""], "a:1,,b:1"])
 def test_faulty_addresses(uris: Any) -> None:
     with pytest.raises(penstock.Invalid, match="uri"):

@@ -53,12 +53,14 @@ class Error(Exception):
         final: whether the server has ended for good, so that retries are useless.
         timed_out: whether the call did not end within the client's `timeout`.
         of_server: whether a server has sent the details. Otherwise, it may not respond at all.
+        server: the address of the server that has sent the details, if the client has several; "" otherwise.
     """
 
     kind = "internal"
     final = False
     timed_out = False
     of_server = False
+    server = ""
     token = ""
     uncertain = False
 
@@ -89,6 +91,8 @@ class Error(Exception):
         if self.file and self.file not in text:
             group = "" if self.row_group is None else f", row group {self.row_group}"
             text += f" (file {self.file}{group})"
+        if self.server:
+            text = f"{self.server}: {text}"
         return f"{text}; {self.remedy}" if self.remedy else text
 
     def __reduce__(self) -> tuple[Any, ...]:

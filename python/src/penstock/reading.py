@@ -157,6 +157,8 @@ class Reading:
             try:
                 return self._next()
             except errors.Error as e:
+                if self._messages is not None:  # otherwise a plan failed, whose call has named its server
+                    self._bound.servers.name(e, self._messages.channel)
                 if not self._prepare_retry(e):
                     raise
 

@@ -208,6 +208,7 @@ class Servers:
             try:
                 answer = ask(channel)
             except Error as failure:
+                self.name(failure, channel)
                 late = self.settings.timeout is not None and time.monotonic() - began >= self.settings.timeout
                 left = choice.failed(channel) and not (late and asked > 1)
                 if not is_retryable(failure):
@@ -224,6 +225,11 @@ class Servers:
             self.use(channel)
             return answer
         raise AssertionError("unreachable: there is no last server")
+
+    def name(self, failure: Error, channel: Channel) -> None:
+        """Adds to a failure which server has sent it, if there are several: perhaps only this one is configured wrongly."""
+        if failure.of_server and not failure.server and len(self.addresses()) > 1:
+            failure.server = str(channel.address)
 
     def close(self) -> None:
         """Closes all streams and connections, and ends retries. Later calls fail."""
