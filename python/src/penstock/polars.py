@@ -59,18 +59,19 @@ def scan(client: Client, dataset: Dataset, **fields: Unpack[RunQuery]) -> pl.Laz
     ) -> Iterator[pl.DataFrame]:
         needed, conditions = names, []
         if predicate is not None:
-            conditions = conditions_of(pushdown, predicate)
+            # Polars counts the rows that the predicate is evaluated on, so with a number of rows no other ones may be left out.
+            conditions = conditions_of(pushdown, predicate) if rows is None else []
             needed = None if names is None else [*names, *predicate.meta.root_names()]
         if needed is not None and not needed:
             needed = schema.names[:1]
         with client.read(dataset, **pushdown.query(needed, conditions)) as stream:
             for batch in stream:
                 frame = pl.DataFrame(batch)
-                if predicate is not None:
-                    frame = frame.filter(predicate)
                 if rows is not None:
                     frame = frame.head(rows)
                     rows -= frame.height
+                if predicate is not None:
+                    frame = frame.filter(predicate)
                 yield frame if names is None else _selected(frame, names)
                 if rows == 0:
                     return

@@ -93,6 +93,35 @@ def test_only_what_a_query_needs_is_read(served: Served, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("engine", ["in-memory", "streaming"])
+@pytest.mark.parametrize("rows", [0, 1, 300, 1000, 5000])
+def test_a_filter_of_the_first_rows(served: Served, rows: int, engine: Any) -> None:
+    """Polars sends both to the source, and counts the rows before the filter."""
+    frame = penstock.polars.scan(served.client, "d", batch_rows=300)
+    local = pl.DataFrame(served.client.read("d", columns=["row", "i", "text"])).lazy()
+    for predicate in (
+        pl.col("i") == 0,
+        pl.col("i") % 2 == 0,
+        (pl.col("i") < 5) & pl.col("text").str.contains("a"),
+    ):
+        want = local.head(rows).filter(predicate).select("row").collect()["row"].to_list()
+        assert (
+            frame.head(rows).filter(predicate).select("row").collect(engine=engine)["row"].to_list() == want
+        )
+        both = (
+            local.filter(predicate)
+            .head(rows)
+            .filter(pl.col("i") == 0)
+            .select("row")
+            .collect()["row"]
+            .to_list()
+        )
+        found = (
+            frame.filter(predicate).head(rows).filter(pl.col("i") == 0).select("row").collect(engine=engine)
+        )
+        assert found["row"].to_list() == both
+
+
+@pytest.mark.parametrize("engine", ["in-memory", "streaming"])
 def test_queries_without_columns_keep_the_number_of_rows(served: Served, engine: Any) -> None:
     frame = penstock.polars.scan(served.client, "d", batch_rows=300)
     numbers = frame.with_row_index("number")
