@@ -23,6 +23,7 @@ import (
 	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/plan/coverage"
 	"github.com/penstock/penstock/loader/plan/explain"
+	"github.com/penstock/penstock/loader/plan/scale"
 	"github.com/penstock/penstock/loader/plan/shape"
 	"github.com/penstock/penstock/loader/policy"
 )
@@ -32,6 +33,7 @@ func (s *service) actions() []call.Action {
 		{Name: "explain", Description: "Show what a query reads, joins and returns, in one screen. Body: a query as JSON. Result: text.", Needs: policy.Explain, Run: call.Answering(s.explain)},
 		{Name: "explain_splits", Description: "Show what a query reads, in which order, and why, with its splits and lanes. Body: a query as JSON. Result: text.", Needs: policy.Explain, Run: call.Answering(s.explainSplits)},
 		{Name: "explain_shape", Description: "Describe how the rows of a query are spread over buckets, lanes and files, and what the last streams of its dataset matched. Body: a query as JSON. Result: JSON.", Needs: policy.Explain, Run: call.Answering(s.explainShape)},
+		{Name: "explain_scale", Description: "Compute servers, memory, network, storage requests and cost for a number of trainers. Body: {query, scale} as JSON. Result: JSON.", Needs: policy.Explain, Run: call.Answering(s.explainScale)},
 		{Name: "explain_coverage", Description: "Count the training rows of a query, and the staging rows joined with them, by partition and bucket. Body: a query as JSON. Result: JSON.", Needs: policy.Explain, Run: call.Answering(s.explainCoverage)},
 		{Name: "manifest", Description: "Describe everything that determines a query's stream, to keep with a model. Body: a query as JSON. Result: JSON.", Needs: policy.Reading, Run: call.Answering(s.manifest)},
 		{Name: "stall", Description: "Report how long a trainer waited for batches since its last report, for the server's metrics. Body: {dataset, plan, rows, batches, seconds, waited} as JSON. Result: {}.", Needs: policy.Reading, Run: call.Answering(s.stall)},
@@ -177,6 +179,45 @@ func (s *service) explainShape(ctx context.Context, c *call.Call, body []byte) (
 		out.Runs = s.runs.of(p.Query.Dataset)
 	}
 	return jsontext.Of(out), nil
+}
+
+// PlanScale is the result of the action explain_scale.
+type PlanScale struct {
+	scale.Sizing
+	Text string `json:"text"` // the sizing for people
+}
+
+// explainScale computes what a number of trainers need.
+func (s *service) explainScale(ctx context.Context, c *call.Call, body []byte) ([]byte, error) {
+	asked, err := decode.Scale(body)
+	if err != nil {
+		return nil, err
+	}
+	load, err := scale.Parse(asked.Scale)
+	if err != nil {
+		return nil, err
+	}
+	query, err := load.Streams(asked.Query)
+	if err != nil {
+		return nil, err
+	}
+	p, err := s.plan(ctx, c, query, policy.Explain)
+	if err != nil {
+		return nil, err
+	}
+	sizes, err := s.columnSizes(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	facts, err := scale.Of(p.Plan, p.Query, sizes)
+	if err != nil {
+		return nil, err
+	}
+	sized, err := load.Of(facts)
+	if err != nil {
+		return nil, err
+	}
+	return jsontext.Of(PlanScale{Sizing: sized, Text: sized.String()}), nil
 }
 
 // explainCoverage counts the rows of a plan by partition and bucket.

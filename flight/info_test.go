@@ -287,11 +287,11 @@ func TestActions(t *testing.T) {
 		require.NoError(t, err)
 		names = append(names, a.GetType())
 	}
-	require.Equal(t, []string{"explain", "explain_splits", "explain_shape", "explain_coverage", "manifest", "stall", "status", "RenewFlightEndpoint"}, names)
+	require.Equal(t, []string{"explain", "explain_splits", "explain_shape", "explain_scale", "explain_coverage", "manifest", "stall", "status", "RenewFlightEndpoint"}, names)
 	_, err = act("explian", nil)
 	code, _ := flighttest.FailureOf(t, err, nil)
 	require.Equal(t, codes.InvalidArgument, code)
-	require.ErrorContains(t, err, "explain, explain_splits, explain_shape, explain_coverage, manifest, stall, status, RenewFlightEndpoint")
+	require.ErrorContains(t, err, "explain, explain_splits, explain_shape, explain_scale, explain_coverage, manifest, stall, status, RenewFlightEndpoint")
 }
 
 // What streams share and what is cached take few lines of a screen, and the full text has all of them.

@@ -132,6 +132,9 @@ func queriesOf(name, column string) []string {
 	for _, action := range []string{"explain", "explain_splits", "explain_shape", "explain_coverage", "manifest", "verify", "verify_progress", "status"} {
 		out = append(out, action+":"+ask(""), action+":"+ask(fmt.Sprintf(`, "columns": [%q]`, column)))
 	}
+	for _, more := range []string{"", fmt.Sprintf(`, "columns": [%q]`, column)} {
+		out = append(out, `explain_scale:{"scale": "trainers=1,step=1s,rows=8", "query": `+ask(more)+"}")
+	}
 	return append(out, ask(fmt.Sprintf(`, "with": [{"table": "features.bypin", "name": "again", "prefix": "a_", "key": {"item": %q}}]`, column)))
 }
 

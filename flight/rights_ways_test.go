@@ -119,6 +119,9 @@ func ways() []string {
 			all = append(all, action+":"+q)
 		}
 	}
+	for _, q := range []string{queries[0], queries[7], `{"dataset": "secret"}`, inlinePeople("", key) + "}"} {
+		all = append(all, `explain_scale:{"scale": "trainers=1,step=1s,rows=8", "query": `+q+"}")
+	}
 	return append(all, "list:", "actions:", `stall:{"dataset": "secret"}`, `stall:{"dataset": "secrets"}`)
 }
 

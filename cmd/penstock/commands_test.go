@@ -114,6 +114,53 @@ func TestAllFaultsArePrintedInProcess(t *testing.T) {
 	}
 }
 
+// explain computes what trainers need, in process and by a server.
+//
+// spec: output-18, output-19
+func TestExplainScale(t *testing.T) {
+	l := readLake(t)
+	server := start(t, "--config", l.config).uri()
+	for _, from := range [][]string{{"--config", l.config}, {"--uri", server}} {
+		explain := func(more ...string) ran {
+			return run(t, append(append([]string{"explain", "home", "--lanes", "4"}, from...), more...)...)
+		}
+		got := explain("--scale", "trainers=2,step=10ms", "--batch-rows", "100")
+		require.Zero(t, got.code, got.stderr)
+		require.Contains(t, got.stdout, "2 trainers × 100 rows / 10ms")
+		require.LessOrEqual(t, strings.Count(got.stdout, "\n"), 40)
+		var sized struct {
+			Servers int
+			Figures []struct {
+				Name, Unit, How string
+				Value           float64
+				Rests           string `json:"rests_on"`
+			}
+		}
+		got = explain("--scale", "trainers=2,step=10ms,rows=100", "--json")
+		require.NoError(t, json.Unmarshal([]byte(got.stdout), &sized), got.stderr)
+		require.Equal(t, 2, sized.Servers)
+		require.Equal(t, "rows_per_second", sized.Figures[1].Name)
+		require.InDelta(t, 20_000, sized.Figures[1].Value, 0)
+		require.Equal(t, "given", sized.Figures[1].Rests)
+		require.NotContains(t, got.stdout, `"text"`)
+		for load, says := range map[string]string{
+			"trainers=2,step=10ms":                           "scale.rows: missing: the query has no batch_rows",
+			"trainers=3,step=10ms,rows=9":                    "3 trainers do not divide 4 lanes",
+			"trainers=2,stepp=10ms,rows=9":                   `(did you mean "step"?)`,
+			"trainers=2,step=10,rows=9":                      `"10" is not a time such as 5ms or 1.5s`,
+			"trainers=2,step=1us,rows=9000,link=100Mbit/s":   "one stream needs",
+			"trainers=2,step=1s,rows=9000,memory=257MiB":     "a server with one stream needs",
+			"trainers=2,step=1s,rows=9,link=1,server_price=": "scale.server_price",
+		} {
+			got = explain("--scale", load)
+			require.Equal(t, exitFailure, got.code, load)
+			require.Contains(t, got.stderr, says, load)
+		}
+		got = explain("--scale", "trainers=2,step=1s", "--splits")
+		require.Contains(t, got.stderr, "give one of them")
+	}
+}
+
 // datasets and explain print JSON for scripts.
 func TestJSONOfDatasetsAndExplain(t *testing.T) {
 	l := readLake(t)

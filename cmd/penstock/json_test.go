@@ -130,6 +130,7 @@ datasets:
 	call(config, "count", "home")
 	call(config, "orphans", "features.history")
 	plan := call(config, "explain", "home")["plan"].(map[string]any)
+	call(config, "explain", "home", "--scale", "trainers=2,step=1s,rows=8,server_price=1")
 	pin, err := json.Marshal(map[string]any{"dataset": "home", "snapshots": plan["pin"]})
 	require.NoError(t, err)
 	again := call(config, "explain", "--query", string(pin))["plan"].(map[string]any)

@@ -16,7 +16,6 @@ import (
 	"github.com/penstock/penstock/cmd/penstock/client"
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
 	"github.com/penstock/penstock/flight/changes"
-	"github.com/penstock/penstock/internal/config"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/dataset/decode"
 	"github.com/penstock/penstock/loader/maintenance"
@@ -91,7 +90,7 @@ func (f compactFlags) request(table string) (decode.CompactCommand, error) {
 		out.MinFiles = n
 	}
 	if *f.fileSize != "" {
-		n, err := config.ParseBytes(*f.fileSize)
+		n, err := fault.ParseSize(*f.fileSize)
 		if err != nil || n < 1<<20 {
 			return out, cmdline.Errorf("--file-size %q is not a size of at least 1MiB, such as 256MiB", *f.fileSize)
 		}

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/spf13/cobra"
 
 	"github.com/penstock/penstock/cmd/penstock/client"
@@ -81,18 +80,27 @@ func explainCommand(p process) *cobra.Command {
 		Long: "Show what a query reads, in which order, and why. Only metadata is read.\n\n" +
 			"The text has at most 40 lines for any plan; --splits prints everything. --svg also draws it: the rows of each bucket and\n" +
 			"lane, the files of each table, and the match rates of the last streams of the dataset on the server.\n\n" +
+			"--scale computes which servers, memory, network and storage requests a number of trainers need that each take a batch\n" +
+			"in a time, and says what each figure rests on. Its parameters are trainers and step, and if you know them rows (of a\n" +
+			"batch), row (bytes), cpu (of a server for a row), cores, memory and link of a server, server_price, request_price and\n" +
+			"traffic_price.\n\n" +
 			"With --config, the plan is made in process, with --uri, by a server. --json prints a\n" +
 			"summary for scripts: plan id, pin, rows, steps, columns.",
 		Example: "  penstock explain homefeed --config penstock.yaml\n" +
+			"  penstock explain homefeed --config penstock.yaml --batch-rows 4096 --scale trainers=64,step=5ms\n" +
 			"  penstock explain --uri grpc://127.0.0.1:8815 --query '{\"dataset\": \"homefeed\", \"lanes\": 4}'",
 	}
 	from, query := newSourceFlags(c), cmdline.NewQuery(c)
 	asJSON := c.Flags().Bool("json", false, "print the plan's summary and columns as JSON")
 	splits := c.Flags().Bool("splits", false, "print everything: each split with its file groups, each lane, and all rules in full")
 	picture := cmdline.Text(c, "svg", "FILE", "also draw the plan, as an SVG picture in a file")
+	load := cmdline.Text(c, "scale", "TRAINERS", "compute what trainers need instead, such as trainers=64,step=5ms")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if *asJSON && *splits {
+		switch {
+		case *asJSON && *splits:
 			return cmdline.Errorf("--json prints a summary, --splits a text: give one of them")
+		case *load != "" && *splits:
+			return cmdline.Errorf("--scale prints figures, --splits a plan: give one of them")
 		}
 		text, err := query.JSON(args, p.stdin)
 		if err != nil {
@@ -102,12 +110,11 @@ func explainCommand(p process) *cobra.Command {
 			if err := drawPlan(ctx, s, text, *picture); err != nil {
 				return err
 			}
-			if *asJSON {
-				summary, schema, err := s.Plan(ctx, text)
-				if err != nil {
-					return err
-				}
-				return p.printPlan(summary, schema)
+			switch {
+			case *load != "":
+				return p.printScale(ctx, s, text, *load, *asJSON)
+			case *asJSON:
+				return p.printPlan(ctx, s, text)
 			}
 			plan, err := s.Explain(ctx, text, *splits)
 			if err != nil {
@@ -119,6 +126,15 @@ func explainCommand(p process) *cobra.Command {
 		})
 	}
 	return c
+}
+
+// printScale prints what trainers need to read a query.
+func (p terminal) printScale(ctx context.Context, s *client.Client, query []byte, load string, asJSON bool) error {
+	sized, err := s.Scale(ctx, query, load)
+	if err != nil {
+		return err
+	}
+	return p.printResult(asJSON, sized.Sizing, sized.Text)
 }
 
 // drawPlan writes the picture of a query's plan to a file. With an empty path, it does nothing.
@@ -136,8 +152,12 @@ func drawPlan(ctx context.Context, s *client.Client, query []byte, path string) 
 	})
 }
 
-// printPlan prints the summary of a plan, which a server wrote, and its columns as JSON.
-func (p terminal) printPlan(summary json.RawMessage, schema *arrow.Schema) error {
+// printPlan prints the summary of a query's plan and its columns as JSON.
+func (p terminal) printPlan(ctx context.Context, s *client.Client, query []byte) error {
+	summary, schema, err := s.Plan(ctx, query)
+	if err != nil {
+		return err
+	}
 	var plan flight.PlanSummary
 	if err := json.Unmarshal(summary, &plan); err != nil {
 		return fault.New(fault.Internal, "read the summary of a plan: %w", err)

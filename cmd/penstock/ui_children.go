@@ -11,7 +11,6 @@ import (
 	"github.com/penstock/penstock/cmd/penstock/children"
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
 	"github.com/penstock/penstock/cmd/penstock/ui"
-	"github.com/penstock/penstock/internal/config"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/dataset/decode"
 )
@@ -34,7 +33,7 @@ func (p process) newChildCommands(file, memory string) (childCommands, error) {
 	}
 	out := childCommands{config: file, memory: c.Server.Memory / memoryShare}
 	if memory != "" {
-		if out.memory, err = config.ParseBytes(memory); err != nil {
+		if out.memory, err = fault.ParseSize(memory); err != nil {
 			return childCommands{}, cmdline.Errorf("--child-memory %q is not a size, such as 4GiB", memory)
 		}
 	}

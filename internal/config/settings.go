@@ -1,7 +1,6 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/url"
@@ -451,7 +450,7 @@ func sizeFrom(out *int64, v value, minimum int64) error {
 	if v.text == "" {
 		return nil
 	}
-	n, err := ParseBytes(v.text)
+	n, err := fault.ParseSize(v.text)
 	if err != nil {
 		return err
 	}
@@ -463,24 +462,4 @@ func sizeFrom(out *int64, v value, minimum int64) error {
 	}
 	*out = n
 	return nil
-}
-
-// ParseBytes parses a number of bytes in the form that settings have: digits, optionally followed
-// by a unit. With a unit, the number may have a fraction. The units are B, kB, MB, GB, TB (powers
-// of 1000) and KiB, MiB, GiB, TiB (powers of 1024), in upper or lower case.
-func ParseBytes(text string) (int64, error) {
-	digits := strings.TrimRight(strings.TrimSpace(text), "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ ")
-	unit := strings.ToLower(strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(text), digits)))
-	scale := map[string]float64{
-		"": 1, "b": 1, "kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12,
-		"kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40,
-	}[unit]
-	n, err := strconv.ParseFloat(digits, 64)
-	if err == nil && len(unit) == 1 && strings.Contains("kmgt", unit) {
-		return 0, fmt.Errorf("%q is not a size such as 512MiB or 4GiB; write %s%siB", text, digits, strings.ToUpper(unit))
-	}
-	if scale == 0 || err != nil || n < 0 || n*scale >= 1<<63 {
-		return 0, errors.New(strconv.Quote(text) + " is not a size such as 512MiB or 4GiB")
-	}
-	return int64(n * scale), nil
 }

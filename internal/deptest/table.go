@@ -140,6 +140,7 @@ func Graph() []Row {
 		{Folder: "loader/plan/shape", Imports: "plan catalog"},
 		{Folder: "loader/plan/coverage", Imports: "plan resolve catalog"},
 		{Folder: "loader/plan/explain", Imports: "plan dataset catalog resolve fault"},
+		{Folder: "loader/plan/scale", Imports: "plan dataset catalog resolve fault"},
 		{Folder: "loader/compact", Imports: "catalog"},
 		{Folder: "loader/upload", Imports: "chunk budget store release"},
 		{Folder: "loader/transaction", Imports: "upload commit backoff fault"},
@@ -218,7 +219,7 @@ func Graph() []Row {
 		},
 		{Folder: "flight/describe", Imports: "access call progress failure dataset decode policy statistics entries htmlpage audit budget fault"},
 		{
-			Folder: "flight", Imports: "access call changes describe progress failure limits slowness admission ticket frames inbound local blocks loader stream dataset decode plan explain shape coverage policy history tablediff rule batch budget cores waits trace backoff fault identity audit jsontext segment",
+			Folder: "flight", Imports: "access call changes describe progress failure limits slowness admission ticket frames inbound local blocks loader stream dataset decode plan explain shape scale coverage policy history tablediff rule batch budget cores waits trace backoff fault identity audit jsontext segment",
 			Outside: libArrowFlight + " " + libGRPC + " " + libProtobuf,
 		},
 

@@ -22,3 +22,17 @@ func TestSize(t *testing.T) {
 		require.Equal(t, want, fault.Size(bytes))
 	}
 }
+
+func TestParseSize(t *testing.T) {
+	for text, want := range map[string]int64{
+		"0": 0, "17": 17, "17B": 17, "4GiB": 4 << 30, "4 GiB": 4 << 30, "1.5KiB": 1536, "2kb": 2000, "3MB": 3e6, "1tib": 1 << 40,
+	} {
+		n, err := fault.ParseSize(text)
+		require.NoError(t, err, text)
+		require.Equal(t, want, n, text)
+	}
+	for _, text := range []string{"", "GiB", "-1", "4XB", "1e30TiB", "9999999TiB", "NaN", "Inf", "1 2", "0x10"} {
+		_, err := fault.ParseSize(text)
+		require.ErrorContains(t, err, "is not a size", text)
+	}
+}

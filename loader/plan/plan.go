@@ -39,6 +39,11 @@ func AlgorithmOf(q dataset.Query) int {
 	return cmp.Or(q.Algorithm, dealtEachEpoch)
 }
 
+// LanesKeepRows reports whether each lane has the same rows in all epochs and seeds.
+func (p *Plan) LanesKeepRows() bool {
+	return p.Algorithm == dealtOnce || len(p.Lanes) == 1 || !p.Rows.Order.IsShuffled()
+}
+
 // splitRows is the target number of rows of a split.
 const splitRows = 1 << 20
 

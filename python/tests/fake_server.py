@@ -113,6 +113,9 @@ def do_action(request: bytes, context: grpc.ServicerContext) -> Iterator[bytes]:
         return
     body = action.body.to_pybytes()
     query = json.loads(body)
+    if action.type == "explain_scale":
+        yield flight.Result(json.dumps({"text": "scaled: " + body.decode()}).encode()).serialize()
+        return
     name = str(query["dataset"])
     if name.startswith("raises "):
         fail(context, name.removeprefix("raises "))

@@ -51,6 +51,12 @@ def test_schema(fake: penstock.Client) -> None:
 def test_explain_and_manifest_send_the_query(fake: penstock.Client) -> None:
     assert fake.explain("good", splits=True) == 'explained in full: {"dataset":"good","wire":"auto"}'
     assert fake.explain("good", lanes=4) == 'explained: {"dataset":"good","lanes":4,"wire":"auto"}'
+    scaled = fake.explain("good", lanes=4, scale="trainers=4,step=1s")
+    assert (
+        scaled == 'scaled: {"query":{"dataset":"good","lanes":4,"wire":"auto"},"scale":"trainers=4,step=1s"}'
+    )
+    with pytest.raises(penstock.Invalid, match="give one of them"):
+        fake.explain("good", splits=True, scale="trainers=4,step=1s")
     later: dict[str, Any] = {"unheard_of": [None]}
     manifest = fake.manifest(
         {"training": {"table": "a.b"}}, shard=(1, 2), order="shuffled", seed=2**63 - 1, **later

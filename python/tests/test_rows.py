@@ -341,6 +341,10 @@ def test_explain(served: Served) -> None:
     text = served.client.explain("left", lanes=4)
     assert served.client.plan("left", lanes=4).id in text
     assert "features.history" in text
+    scaled = served.client.explain("left", lanes=4, batch_rows=64, scale="trainers=4,step=20ms")
+    assert "64 rows / 20ms" in scaled
+    with pytest.raises(penstock.Invalid, match="trainer"):
+        served.client.explain("left", scale="trainer=4,step=20ms")
 
 
 def test_pin_of_a_plan_fixes_what_is_read(served: Served) -> None:

@@ -193,6 +193,15 @@ func (c *Client) Shape(ctx context.Context, query []byte) (out flight.PlanShape,
 	return out, c.actJSON(ctx, "explain_shape", query, &out)
 }
 
+// Scale returns what the trainers of a load need to read a query. The load has the form that scale.Parse reads.
+func (c *Client) Scale(ctx context.Context, query []byte, load string) (out flight.PlanScale, err error) {
+	body := struct {
+		Query json.RawMessage `json:"query"`
+		Scale string          `json:"scale"`
+	}{query, load}
+	return out, c.actJSON(ctx, "explain_scale", body, &out)
+}
+
 // Coverage counts the rows of a query by partition and bucket, without reading data.
 func (c *Client) Coverage(ctx context.Context, query []byte) (out coverage.Coverage, err error) {
 	return out, c.actJSON(ctx, "explain_coverage", query, &out)

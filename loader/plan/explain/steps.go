@@ -29,7 +29,7 @@ func Text(p *plan.Plan, q dataset.Query, sizes *plan.ColumnSizes) string {
 			p.Inexact, strings.Join(countedFrom(p), ", "))
 	}
 	if of > 1 {
-		bytes := trainingBytes(p)
+		bytes := p.TrainingBytes()
 		fmt.Fprintf(&b, "  every %d: %d DataLoader workers take turns, from step %d on. A stream skips ranges from which it returns no row, if the plan knows them; otherwise each stream reads the training files of the shard: up to %s in all, %s of it more than once unless a cache shares it. Streams that are open at the same time share staging rows\n",
 			of, of, q.Every.Step, fault.Size(of*bytes), fault.Size((of-1)*bytes))
 	}
@@ -55,20 +55,6 @@ func countedTables(p *plan.Plan) []string {
 		}
 	}
 	return names
-}
-
-// trainingBytes returns the size of the training files that the plan reads.
-func trainingBytes(p *plan.Plan) int64 {
-	seen, bytes := map[string]bool{}, int64(0)
-	for _, s := range p.Splits {
-		for _, f := range s.Files {
-			if !f.Pruned && !seen[f.File.Location] {
-				seen[f.File.Location] = true
-				bytes += f.File.Bytes
-			}
-		}
-	}
-	return bytes
 }
 
 // writeDeletes describes which delete files are read for some files.

@@ -197,7 +197,7 @@ func drawCost(p *plan.Plan, q dataset.Query, last func(what, text string)) {
 		last("counted", "first, by reading keys, deletes and filter columns of "+strings.Join(countedFrom(p), ", "))
 	}
 	if of := int64(q.Every.Of); of > 1 {
-		last("workers", fmt.Sprintf("%d DataLoader workers, which read up to %s together, %s of it more than once", of, fault.Size(of*trainingBytes(p)), fault.Size((of-1)*trainingBytes(p))))
+		last("workers", fmt.Sprintf("%d DataLoader workers, which read up to %s together, %s of it more than once", of, fault.Size(of*p.TrainingBytes()), fault.Size((of-1)*p.TrainingBytes())))
 	}
 	if p.Rows.ShuffleWindow > 0 && p.StoredRows > 0 {
 		last("windows", fmt.Sprintf("about %s for each open lane, with all columns", fault.Size(windowBytes(p))))

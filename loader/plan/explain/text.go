@@ -206,14 +206,3 @@ func storedBytes(p *plan.Plan) int64 {
 	}
 	return bytes
 }
-
-// maxFileBytes returns the size of the largest training file that is read.
-func maxFileBytes(p *plan.Plan) int64 {
-	bytes := int64(0)
-	for _, s := range p.Splits {
-		for _, f := range s.Files {
-			bytes = max(bytes, f.File.Bytes)
-		}
-	}
-	return bytes
-}

@@ -136,9 +136,14 @@ class BoundQuery:
         accept(planned)
         return planned
 
-    def action(self, name: str) -> bytes:
-        """Calls a server action with the query, and returns its only result."""
-        action = flight.Action(name, query.text(self.form))
+    def action(self, name: str, **more: str) -> bytes:
+        """Calls a server action with the query, and returns its only result.
+
+        Args:
+            name: the action.
+            more: fields of the action's body beside the query; without them, the query is the body.
+        """
+        action = flight.Action(name, query.text({"query": self.form, **more} if more else self.form))
         results = self.servers.call(
             lambda client, options: list(client.do_action(action, options)), key=self.key
         )

@@ -156,14 +156,31 @@ class QueryCalls:
             return stream.head(rows)
 
     @lists(RunQuery, Query)
-    def explain(self, dataset: Dataset, *, splits: bool = False, **fields: Unpack[Query]) -> Explanation:
+    def explain(
+        self, dataset: Dataset, *, splits: bool = False, scale: str | None = None, **fields: Unpack[Query]
+    ) -> Explanation:
         """Explains what a query reads, in which order and why, in at most 40 lines of text.
 
         Args:
             dataset: the name of a dataset on the server, or a dataset as a mapping.
             splits: return the full explanation: each split with its file groups, each lane, and all rules.
+            scale: return instead what trainers need to read the query, such as "trainers=64,step=5ms".
             fields: the query's other fields.
+
+        Raises:
+            Invalid: both `splits` and `scale` are given.
         """
+        if scale is not None:
+            if splits:
+                raise errors.Invalid(
+                    "splits shows a plan, and scale shows figures", remedy="give one of them"
+                )
+            sized = self._retried(
+                dataset,
+                fields,
+                lambda form: BoundQuery(self._servers, form).action("explain_scale", scale=scale),
+            )
+            return Explanation(json.loads(sized)["text"])
         action = "explain_splits" if splits else "explain"
         said = self._retried(dataset, fields, lambda form: BoundQuery(self._servers, form).action(action))
         return Explanation(said.decode())
