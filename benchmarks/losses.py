@@ -24,7 +24,6 @@ import functools
 import json
 import os
 import random
-import subprocess
 import sys
 import tempfile
 import time
@@ -37,8 +36,8 @@ import tables
 from links import Links
 from process import machine
 from replica import Replica
-from running import ROOT, RunError
-from streams_read import print_counts, quantile
+from running import ROOT
+from streams_read import Readers, print_counts, quantile
 
 _SIZES = tables.Sizes(rows=400_000, requests=40_000)
 _MEMORY = 256 << 20
@@ -104,11 +103,10 @@ class Replicas:
             self._mend = None
 
 
-def _lose(given: argparse.Namespace, replicas: Replicas, readers: list[subprocess.Popen[str]]) -> None:
+def _lose(given: argparse.Namespace, replicas: Replicas, readers: Readers) -> None:
     began = due = time.monotonic()
     while (now := time.monotonic()) < began + given.seconds:
-        if any(reader.poll() is not None for reader in readers):
-            raise RunError("a reader ended")
+        readers.check()
         replicas.mend(now)
         if now >= due:
             due += given.every
@@ -134,46 +132,20 @@ def _replicas(given: argparse.Namespace, folder: Path, links: Links | None) -> I
         yield replicas
 
 
-def _reader(given: argparse.Namespace, links: Links | None, number: int) -> subprocess.Popen[str]:
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(given.package), str(ROOT / "benchmarks")]),
-    }
-    shards = [str(shard) for shard in range(given.streams) if shard % _READERS == number]
-    command = [sys.executable, str(ROOT / "benchmarks" / "restarts_reader.py"), *shards]
-    command += ["--of", str(given.streams), "--rows", str(given.rows), "--pause", str(given.pause)]
-    command += ["--lookahead", str(given.lookahead)]
-    if links is not None:
-        command = [*links.trainers, *command]
-    pipe = subprocess.PIPE
-    return subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe, text=True)
-
-
-def _tell(process: subprocess.Popen[str], line: str) -> None:
-    assert process.stdin is not None
-    process.stdin.write(line + "\n")
-    process.stdin.flush()
-
-
 def _run(
     given: argparse.Namespace, folder: Path, links: Links | None
 ) -> tuple[list[Loss], list[dict[str, Any]]]:
-    with _replicas(given, folder, links) as replicas, contextlib.ExitStack() as ends:
-        readers = [_reader(given, links, number) for number in range(min(_READERS, given.streams))]
-        for reader in readers:
-            ends.callback(reader.kill)
-            _tell(reader, ",".join(replica.address for replica in replicas))
-        for reader in readers:
-            if reader.stdout is None or not reader.stdout.readline():
-                raise RunError("a reader ended")
+    inside = [] if links is None else links.trainers
+    with (
+        _replicas(given, folder, links) as replicas,
+        Readers(given, _READERS, given.package, inside) as readers,
+    ):
+        readers.begin([replica.address for replica in replicas])
         time.sleep(_WARM_UP)
         lossy = Replicas(given, replicas, links)
         _lose(given, lossy, readers)
         time.sleep(_WARM_UP)
-        for reader in readers:
-            _tell(reader, replicas[0].address)  # where they read again, undisturbed
-        found = [one for reader in readers for one in json.loads(reader.communicate()[0])]
-    return lossy.losses, found
+        return lossy.losses, readers.end(replicas[0].address)
 
 
 def waits(losses: list[Loss], streams: list[dict[str, Any]]) -> dict[str, list[float]]:

@@ -16,9 +16,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -27,8 +25,8 @@ from typing import Any
 
 import tables
 from replica import Replica
-from running import ROOT, RunError
-from streams_read import print_counts, quantile
+from running import ROOT
+from streams_read import Readers, print_counts, quantile
 
 _SIZES = tables.Sizes(rows=400_000, requests=40_000)
 _SERVERS = 3
@@ -44,27 +42,6 @@ class Restart:
     at: float
     ending: float
     starting: float
-
-
-def _readers(given: argparse.Namespace) -> list[subprocess.Popen[str]]:
-    """Starts the processes that read, with the Python package of this repository or another one."""
-    package = given.package or ROOT / "python" / "src"
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(package), str(ROOT / "benchmarks")])}
-    found = []
-    for number in range(_READERS):
-        shards = [str(i) for i in range(given.streams) if i % _READERS == number]
-        command = [sys.executable, str(ROOT / "benchmarks" / "restarts_reader.py"), *shards]
-        command += ["--of", str(given.streams), "--rows", str(given.rows), "--pause", str(given.pause)]
-        command += ["--lookahead", str(given.lookahead)]
-        pipe = subprocess.PIPE
-        found.append(subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe, text=True))
-    return found
-
-
-def _tell(process: subprocess.Popen[str], line: str) -> None:
-    assert process.stdin is not None
-    process.stdin.write(line + "\n")
-    process.stdin.flush()
 
 
 def _roll(given: argparse.Namespace, replicas: list[Replica], programs: list[Path]) -> list[Restart]:
@@ -90,18 +67,12 @@ def _run(given: argparse.Namespace, folder: Path) -> tuple[list[Restart], list[d
     try:
         for replica in replicas:
             replica.start(programs[-1])
-        readers = _readers(given)
-        for reader in readers:
-            _tell(reader, ",".join(replica.address for replica in replicas))
-        for reader in readers:
-            if reader.stdout is None or not reader.stdout.readline():
-                raise RunError("a reader ended")
-        time.sleep(_WARM_UP)
-        restarts = _roll(given, replicas, programs)
-        time.sleep(given.settle)
-        for reader in readers:
-            _tell(reader, replicas[0].address)  # where they read again, undisturbed
-        found = [one for reader in readers for one in json.loads(reader.communicate()[0])]
+        with Readers(given, _READERS, given.package) as readers:
+            readers.begin([replica.address for replica in replicas])
+            time.sleep(_WARM_UP)
+            restarts = _roll(given, replicas, programs)
+            time.sleep(given.settle)
+            found = readers.end(replicas[0].address)
     finally:
         for replica in replicas:
             replica.kill()
@@ -163,7 +134,9 @@ def main() -> int:
     parser.add_argument(
         "--old", type=Path, help="the program of another release, for every other round of restarts"
     )
-    parser.add_argument("--package", type=Path, help="the folder of another release's Python package")
+    parser.add_argument(
+        "--package", type=Path, default=ROOT / "python" / "src", help="the folder of the Python package"
+    )
     parser.add_argument("--tables", type=Path, default=ROOT / ".bench", help="the folder of the tables")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
