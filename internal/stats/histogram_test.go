@@ -24,7 +24,7 @@ func summaryOf(t *testing.T, column arrow.Array, values bool) stats.Summary {
 	rows := array.NewRecordBatch(one, []arrow.Array{column}, int64(column.Len()))
 	p := describe(t, table{schema: one}, stats.Sampling{}, []arrow.RecordBatch{rows})
 	defer p.Release()
-	return p.Summarize(0, "x", values)[0]
+	return p.Summarize(0, "x", values, nil)[0]
 }
 
 func integers(of ...int64) arrow.Array {
@@ -251,8 +251,8 @@ func TestHistogramsWithTheBinsOfOthers(t *testing.T) {
 		{"a table without values", integers(), integers(1, 9), []string{"1", "4", "7", "9"}, []int64{1, 0, 1}, 0, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			of := part(c.table).Summarize(0, "x", true)
-			got := part(c.base).SummarizeLike(0, "x", true, of)[0].Histogram
+			of := part(c.table).Summarize(0, "x", true, nil)
+			got := part(c.base).Summarize(0, "x", true, of)[0].Histogram
 			var edges []string
 			for _, e := range got.Edges {
 				edges = append(edges, e.String())
@@ -260,7 +260,7 @@ func TestHistogramsWithTheBinsOfOthers(t *testing.T) {
 			require.Equal(t, c.edges, edges)
 			require.Equal(t, c.counts, got.Counts)
 			require.Equal(t, []int64{c.below, c.above}, []int64{got.Below, got.Above})
-			require.Equal(t, part(c.base).Summarize(0, "x", true)[0].Quantiles, part(c.base).SummarizeLike(0, "x", true, of)[0].Quantiles)
+			require.Equal(t, part(c.base).Summarize(0, "x", true, nil)[0].Quantiles, part(c.base).Summarize(0, "x", true, of)[0].Quantiles)
 		})
 	}
 }

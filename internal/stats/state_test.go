@@ -127,7 +127,7 @@ func use(content []byte) bool {
 	whole := stats.NewPart(schema.Fields(), stats.Sampling{})
 	whole.Merge(p)
 	for i, f := range schema.Fields() {
-		whole.Summarize(i, f.Name, true)
+		whole.Summarize(i, f.Name, true, nil)
 	}
 	return true
 }

@@ -60,7 +60,7 @@ func summaries(t *testing.T, d table, p *stats.Part) string {
 	t.Helper()
 	var all []stats.Summary
 	for i, f := range d.schema.Fields() {
-		all = append(all, p.Summarize(i, f.Name, true)...)
+		all = append(all, p.Summarize(i, f.Name, true, nil)...)
 	}
 	out, err := json.MarshalIndent(all, "", " ")
 	require.NoError(t, err)
@@ -131,7 +131,7 @@ func checkExact(t *testing.T, d table, p *stats.Part) {
 	t.Helper()
 	got := map[string]stats.Summary{}
 	for i, f := range d.schema.Fields() {
-		for _, s := range p.Summarize(i, f.Name, true) {
+		for _, s := range p.Summarize(i, f.Name, true, nil) {
 			got[s.Name] = s
 		}
 	}
@@ -255,7 +255,7 @@ func TestMeansBeyondFloatsAreLeftOut(t *testing.T) {
 			whole := describe(t, d, stats.Sampling{}, d.batches(t, rng))
 			defer whole.Release()
 			for _, p := range []*stats.Part{whole, parts} {
-				got := p.Summarize(0, "f", true)[0]
+				got := p.Summarize(0, "f", true, nil)[0]
 				mean, deviation := moments(c.values)
 				require.Equal(t, []bool{c.mean, c.deviation}, []bool{got.Mean != nil, got.Deviation != nil})
 				if c.mean {
@@ -274,7 +274,7 @@ func TestZerosHaveNoSign(t *testing.T) {
 	d := table{schema: arrow.NewSchema([]arrow.Field{{Name: "f", Type: arrow.PrimitiveTypes.Float64}}, nil), rows: slices.Repeat([]string{`{"f": -0.0}`}, 20)}
 	p := describe(t, d, stats.Sampling{}, d.batches(t, rand.New(rand.NewPCG(1, 6))))
 	defer p.Release()
-	got := p.Summarize(0, "f", true)[0]
+	got := p.Summarize(0, "f", true, nil)[0]
 	require.Equal(t, []string{"0", "0", "0", "0"}, []string{got.Min.String(), got.Max.String(), got.Quantiles[3].String(), got.Top[0].Value.String()})
 }
 
@@ -309,7 +309,7 @@ func TestQuantilesAreWithinTheirError(t *testing.T) {
 		p := describe(t, d, stats.Sampling{Seed: seed, Level: 4}, []arrow.RecordBatch{whole})
 		require.InDelta(t, rows/16, p.Sampled, 200)
 		far, limit := 0.0, stats.QuantileError(p.Sampled, rows)
-		for i, v := range p.Summarize(0, "i", false)[0].Quantiles {
+		for i, v := range p.Summarize(0, "i", false, nil)[0].Quantiles {
 			far = max(far, math.Abs((number(t, &v)+1)/rows-stats.Quantiles[i]))
 		}
 		if far > limit {
@@ -330,7 +330,7 @@ func TestDistinctValuesAreNoMoreThanValues(t *testing.T) {
 		}
 		rows := array.NewRecordBatch(one, []arrow.Array{b.NewArray()}, 6000)
 		p := describe(t, table{schema: one}, stats.Sampling{Level: 63}, []arrow.RecordBatch{rows})
-		n := *p.Summarize(0, "i", false)[0].Distinct
+		n := *p.Summarize(0, "i", false, nil)[0].Distinct
 		require.LessOrEqual(t, n, int64(6000))
 		require.InEpsilon(t, 6000, n, 4*stats.DistinctError)
 	}

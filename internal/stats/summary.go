@@ -61,13 +61,9 @@ func (p *Part) SummaryMemory(column int) int64 { return valuesMemory(p.sample, c
 
 // Summarize returns the summaries of the column with an index: one for each of its series. Unless it shows values, it leaves
 // out frequent values, histograms whose bins have one integer each, and minimum and maximum of texts and binary values.
-func (p *Part) Summarize(column int, name string, values bool) []Summary {
-	return p.SummarizeLike(column, name, values, nil)
-}
-
-// SummarizeLike returns the summaries of Summarize. Their histograms have the bins of those summaries of another Part that have the same names,
-// so that both histograms can be compared. Several columns of a Part can be summarized at the same time.
-func (p *Part) SummarizeLike(column int, name string, values bool, other []Summary) []Summary {
+// Given summaries of another Part, histograms have the bins of those with the same names, so that both can be compared.
+// Several columns of a Part can be summarized at the same time.
+func (p *Part) Summarize(column int, name string, values bool, other []Summary) []Summary {
 	like := map[string]*Histogram{}
 	for _, s := range other {
 		like[s.Name] = s.Histogram

@@ -308,7 +308,7 @@ func (d *describing) report(ctx context.Context, whole *stats.Part) error {
 			return err
 		}
 		defer d.held.Shrink(bytes)
-		columns[i] = whole.SummarizeLike(i, d.columns[i].Name, !d.request.NoValues, d.like)
+		columns[i] = whole.Summarize(i, d.columns[i].Name, !d.request.NoValues, d.like)
 		return nil
 	})
 	out.Columns = append([]stats.Summary{}, slices.Concat(columns...)...) // not nil

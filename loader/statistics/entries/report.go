@@ -107,7 +107,7 @@ func (d *describing) matches(e *Entry, entry int, of stream.StagingReport) {
 	}
 	if at := slices.Index(d.ages, entry); at >= 0 {
 		e.AgeUnit = d.ageUnit(entry)
-		e.Age = &d.whole.SummarizeLike(len(d.columns)+at, d.fields[len(d.columns)+at].Name, false, d.like)[0]
+		e.Age = &d.whole.Summarize(len(d.columns)+at, d.fields[len(d.columns)+at].Name, false, d.like)[0]
 	}
 }
 
@@ -124,7 +124,7 @@ func (d *describing) summaries(table int) []stats.Summary {
 	out := []stats.Summary{}
 	for i, at := range d.columns {
 		if d.planned.Outputs[at].Table == table {
-			out = append(out, d.whole.SummarizeLike(i, d.fields[i].Name, !d.request.NoValues, d.like)...)
+			out = append(out, d.whole.Summarize(i, d.fields[i].Name, !d.request.NoValues, d.like)...)
 		}
 	}
 	return out

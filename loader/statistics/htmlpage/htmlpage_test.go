@@ -122,7 +122,7 @@ func summaries(t *testing.T, rows int, values bool, name func(string) string, li
 		_, err := part.Select(batch, numbers)
 		require.NoError(t, err)
 		require.NoError(t, part.Add(batch, memory.DefaultAllocator))
-		out = append(out, part.SummarizeLike(0, name(s.name), values, like)...)
+		out = append(out, part.Summarize(0, name(s.name), values, like)...)
 		part.Release()
 	}
 	return out

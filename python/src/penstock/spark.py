@@ -9,6 +9,7 @@ of the cluster, which connect to the servers themselves. Credentials are read fr
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -84,16 +85,7 @@ def _refuse_times(schema: StructType) -> None:
 
 def _text(access: Access) -> str:
     """Writes addresses and paths as JSON, for the options of a data frame."""
-    return json.dumps(
-        {
-            "locations": access.locations,
-            "files": access.files,
-            "timeout": access.timeout,
-            "lookahead": access.lookahead,
-            "reconnect": access.reconnect,
-            "local": access.local,
-        }
-    )
+    return json.dumps(dataclasses.asdict(access))
 
 
 def _access(text: str) -> Access:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -91,7 +94,15 @@ class Asked:
         patch.setattr(client, "read", noted)
 
 
-def totals(rows: list[Row]) -> list[Row]:
+def check_example(name: str, served: Served) -> None:
+    """Runs an example program, and compares what it prints."""
+    program = Path(__file__).parents[2] / "examples" / name
+    command = [sys.executable, str(program), served.address, "d", "--by", "country", "--sum", "i"]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
+    assert [json.loads(line) for line in printed.splitlines()] == _totals(served.rows)
+
+
+def _totals(rows: list[Row]) -> list[Row]:
     """Returns what the examples print for the column "country" and the sum of "i": nulls first."""
     found: dict[str | None, list[int | None]] = {}
     for row in rows:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import pickle
 import subprocess
@@ -18,14 +17,12 @@ import pytest
 from daft.functions import coalesce
 from daft.io.pushdowns import Pushdowns
 from engine_lake import same
-from engine_server import CUT, Served, Watched, cut, serve, totals
+from engine_server import CUT, Served, Watched, check_example, cut, serve
 from server import BINARY, Server
 
 import penstock
 import penstock.daft
 from penstock import parts
-
-EXAMPLE = Path(__file__).parents[2] / "examples" / "daft_frame.py"
 
 
 @pytest.fixture(scope="module")
@@ -288,6 +285,4 @@ def test_nothing_is_reported(served: Served) -> None:
 
 
 def test_the_example(served: Served) -> None:
-    command = [sys.executable, str(EXAMPLE), served.address, "d", "--by", "country", "--sum", "i"]
-    printed = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
-    assert [json.loads(line) for line in printed.splitlines()] == totals(served.rows)
+    check_example("daft_frame.py", served)

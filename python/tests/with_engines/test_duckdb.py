@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import datetime
-import json
-import subprocess
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
 from engine_lake import same
-from engine_server import CUT, Served, Watched, cut, serve, totals
+from engine_server import CUT, Served, Watched, check_example, cut, serve
 
 import penstock
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "duckdb_stream.py"
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
@@ -110,6 +105,4 @@ def test_memory_of_a_stream_is_bounded(served: Served, session: Any, monkeypatch
 
 
 def test_the_example(served: Served) -> None:
-    command = [sys.executable, str(EXAMPLE), served.address, "d", "--by", "country", "--sum", "i"]
-    printed = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
-    assert [json.loads(line) for line in printed.splitlines()] == totals(served.rows)
+    check_example("duckdb_stream.py", served)

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
-import json
 import random
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,12 +13,10 @@ import engine_lake
 import polars as pl
 import pytest
 from engine_lake import same
-from engine_server import CUT, Asked, Served, Watched, cut, serve, totals
+from engine_server import CUT, Asked, Served, Watched, check_example, cut, serve
 
 import penstock
 import penstock.polars
-
-EXAMPLE = Path(__file__).parents[2] / "examples" / "polars_scan.py"
 
 
 @pytest.fixture(scope="module")
@@ -276,6 +271,4 @@ def test_memory_of_a_stream_is_bounded(served: Served, monkeypatch: pytest.Monke
 
 
 def test_the_example(served: Served) -> None:
-    command = [sys.executable, str(EXAMPLE), served.address, "d", "--by", "country", "--sum", "i"]
-    printed = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
-    assert [json.loads(line) for line in printed.splitlines()] == totals(served.rows)
+    check_example("polars_scan.py", served)
