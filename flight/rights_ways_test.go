@@ -201,12 +201,12 @@ func plain(text string) string {
 	return regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{16,64}"|plan [0-9a-f]{32}`).ReplaceAllString(text, "ID")
 }
 
-// TestNoWayTellsOfWithheldColumnsAndRows: a client gets the same answers as if the columns and rows that it may not read did not
+// TestNoCallRevealsWithheldColumnsAndRows: a client gets the same answers as if the columns and rows that it may not read did not
 // exist, whichever way it asks, and although another client has read everything before, so that plans and build sides of all rows
 // are in memory.
 //
 // spec: access-14, access-15, access-16, access-17
-func TestNoWayTellsOfWithheldColumnsAndRows(t *testing.T) {
+func TestNoCallRevealsWithheldColumnsAndRows(t *testing.T) {
 	t.Parallel()
 	for name, of := range map[string]people{"columns": {}, "columns and rows": {filtered: true}, "computed rows": {filtered: true, computed: true}} {
 		without, _ := of.server(t, Options{})

@@ -18,7 +18,7 @@ import (
 // The explanation of a plan has what its last stream on this server matched.
 //
 // spec: join-105
-func TestExplainTellsTheLastStream(t *testing.T) {
+func TestExplainShowsTheLastStream(t *testing.T) {
 	w := newWorld(t)
 	s := serve(t, Options{Loader: w.loader()})
 	explain := func(query string) string {

@@ -145,10 +145,10 @@ func TestWaitsOfStepsAreThoseOfTheStream(t *testing.T) {
 	}
 }
 
-// TestDeadCollectorStopsNobody reads with a collector that does not exist.
+// TestDeadCollectorStopsNoCall reads with a collector that does not exist.
 //
 // spec: trace-9
-func TestDeadCollectorStopsNobody(t *testing.T) {
+func TestDeadCollectorStopsNoCall(t *testing.T) {
 	gone, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	require.NoError(t, gone.Close())

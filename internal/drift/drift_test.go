@@ -141,7 +141,7 @@ func TestDurationsHaveTheUnitThatFits(t *testing.T) {
 }
 
 // spec: stats-62
-func TestAColumnThatTellsTheLabelMuchBetterIsAnAlarm(t *testing.T) {
+func TestAColumnThatPredictsTheLabelMuchBetterIsAnAlarm(t *testing.T) {
 	for _, c := range []struct {
 		base, of float64
 		rarer    int64

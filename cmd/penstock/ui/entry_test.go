@@ -43,7 +43,7 @@ func TestLinkAdmitsOneBrowser(t *testing.T) {
 }
 
 // Without a link that was made, no key admits a browser.
-func TestNoLinkAdmitsNobody(t *testing.T) {
+func TestOnlyLinksAdmitBrowsers(t *testing.T) {
 	pages := ui.NewLink("1", func(string) {}).Require(handler(t, &server{}))
 	for _, path := range []string{"/enter", "/enter?key=", "/"} {
 		answer, _ := get(t, pages, path)

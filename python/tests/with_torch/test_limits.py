@@ -207,7 +207,7 @@ def test_a_loop_that_does_not_wait_long_gets_no_warning(
 
 # spec: trainer-49, trainer-50
 @pytest.mark.parametrize("prefetch", [0, 2])
-def test_a_loop_without_work_is_told_its_limit_once(here: Served, prefetch: int) -> None:
+def test_a_loop_without_work_logs_its_limit_once(here: Served, prefetch: int) -> None:
     ds = here.dataset(global_batch_rows=8, prefetch=prefetch)
 
     def read(epoch: int) -> int:
