@@ -140,6 +140,9 @@ func (c *client) get(ctx context.Context, path string, query url.Values, q call)
 		r.Header = c.headers.Clone()
 		return r, nil
 	}
+	if q.decode == nil {
+		q.decode = anyJSON
+	}
 	return c.send(ctx, q)
 }
 

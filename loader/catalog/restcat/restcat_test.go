@@ -243,6 +243,8 @@ func TestTemporaryErrorsAreRetried(t *testing.T) {
 			w.Header().Set("Content-Length", "1000")
 			_, _ = w.Write([]byte(`{"metadata": {`))
 		},
+		"cut by a proxy that sends the rest as whole": func(w http.ResponseWriter) { _, _ = w.Write([]byte(`{"metadata": {`)) },
+		"nothing":                  func(http.ResponseWriter) {},
 		"a connection that breaks": func(http.ResponseWriter) { panic(http.ErrAbortHandler) },
 	} {
 		failing(s, 2, how)
@@ -277,11 +279,18 @@ func TestInvalidResponsesAreErrors(t *testing.T) {
 	s := serve(t)
 	c, err := open(t, s, restcat.Options{})
 	require.NoError(t, err)
-	for _, body := range []string{"<html>busy</html>", `{}`, `{"metadata": null}`, `{"metadata": {`, ``} {
+	for _, body := range []string{"<html>busy</html>", `{}`, `{"metadata": null}`, `{"metadata": {}}]`} {
 		failing(s, -1, func(w http.ResponseWriter) { _, _ = w.Write([]byte(body)) })
 		_, err := c.Locate(t.Context(), events())
 		isFault(t, err, fault.Corrupt, "load table ml.events")
 	}
+	short, err := open(t, s, restcat.Options{Timeout: 10 * time.Second})
+	require.NoError(t, err)
+	failing(s, -1, func(w http.ResponseWriter) { _, _ = w.Write([]byte(`{"metadata": {`)) })
+	s.Asked()
+	_, err = short.Locate(t.Context(), events())
+	isFault(t, err, fault.Unavailable, "its answer ends early, after 14 bytes", "check that")
+	require.Len(t, s.Asked(), 6)
 	failing(s, 0, nil)
 	for _, known := range []bool{true, false} {
 		long := `{"metadata": {"x": "` + strings.Repeat("x", 1<<20) + `"}}`

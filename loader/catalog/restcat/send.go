@@ -25,6 +25,9 @@ type call struct {
 	// failed returns the error for a status other than 200. If failed is nil or returns nil,
 	// refused makes the error.
 	failed func(status int, message string) error
+	// decode decodes a response with status 200. If the JSON of the response ends early, a proxy or the server has cut the response off,
+	// and the request is sent again. The caller decodes other errors of JSON itself. nil: responses are taken as they are.
+	decode func(content []byte) error
 	// If once is true, the request is sent again only if the token was rejected.
 	once bool
 	// If plain is true, the requests have their own credentials, and get neither a token nor a
@@ -59,6 +62,9 @@ func (c *client) send(ctx context.Context, q call) ([]byte, error) {
 			return nil, c.failure(ctx, given, q, err)
 		}
 		reply, err := c.once(given, q, token, answer)
+		if err == nil && reply.status == http.StatusOK && q.decode != nil && endsEarly(q.decode(answer.content)) {
+			err = fmt.Errorf("%s: its answer ends early, after %d bytes", c.base.Redacted(), len(answer.content))
+		}
 		switch {
 		case err == nil && reply.status == http.StatusOK:
 			return answer.content, nil
@@ -80,6 +86,18 @@ func (c *client) send(ctx context.Context, q call) ([]byte, error) {
 		}
 		wait = min(2*wait, maxWait)
 	}
+}
+
+// endsEarly reports whether an error of decoding JSON is that the JSON ends early.
+func endsEarly(err error) bool {
+	var syntax *json.SyntaxError
+	return errors.As(err, &syntax) && syntax.Error() == "unexpected end of JSON input"
+}
+
+// anyJSON decodes a small response that its caller decodes again.
+func anyJSON(content []byte) error {
+	var any json.RawMessage
+	return json.Unmarshal(content, &any)
 }
 
 // token returns the token for a request, if any.

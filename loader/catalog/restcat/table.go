@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"net/http"
 	"net/url"
@@ -61,13 +62,22 @@ func (c *Catalog) load(ctx context.Context, t locator.Table, snapshots string) (
 	}
 	last := len(t.Parts) - 1
 	missing := false
-	content, err := c.client.get(ctx, c.table(t), url.Values{"snapshots": {snapshots}}, call{
+	var answer loadTable
+	var decoded error
+	_, err := c.client.get(ctx, c.table(t), url.Values{"snapshots": {snapshots}}, call{
 		what: "load table " + t.Name, table: t.Name, max: t.Most, grow: t.Charge,
 		failed: func(status int, _ string) error {
 			if missing = status == http.StatusNotFound; missing {
 				return catalog.UnknownTable(t.Name, nil)
 			}
 			return nil
+		},
+		decode: func(content []byte) error {
+			answer = loadTable{}
+			if decoded = t.Grow(int64(len(content))); decoded == nil { // decoding the response copies the metadata
+				decoded = json.Unmarshal(content, &answer)
+			}
+			return decoded
 		},
 	})
 	if missing {
@@ -76,12 +86,10 @@ func (c *Catalog) load(ctx context.Context, t locator.Table, snapshots string) (
 	if err != nil {
 		return nil, err
 	}
-	// Decoding the response copies the metadata.
-	if err := t.Grow(int64(len(content))); err != nil {
-		return nil, err
+	if known := (*fault.Error)(nil); errors.As(decoded, &known) { // the memory is not granted
+		return nil, decoded
 	}
-	var answer loadTable
-	if err := json.Unmarshal(content, &answer); err != nil {
+	if decoded != nil {
 		return nil, c.contradicts(t, "its answer is no table")
 	}
 	return &answer, nil
