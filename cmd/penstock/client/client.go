@@ -47,9 +47,10 @@ type Client struct {
 	name   string       // the name of the server in error messages
 	end    func() error // shuts down the server if it is in this process; otherwise nil
 
-	target   string      // the target of the gRPC connection
-	tls      *tls.Config // nil: connections are not encrypted
-	versions *versions
+	target    string      // the target of the gRPC connection
+	tls       *tls.Config // nil: connections are not encrypted
+	versions  *versions
+	maxAnswer int // bytes of all results of an action
 }
 
 // InProcess reports whether the server is in this process, where the client has all rights.
@@ -102,8 +103,8 @@ func Local(dial func(context.Context) (net.Conn, error), maxMessage int, end fun
 	return c, nil
 }
 
-// connect returns a client of a gRPC target that accepts messages of up to maxMessage
-// bytes.
+// connect returns a client of a gRPC target that accepts messages, and whole answers to
+// actions, of up to maxMessage bytes.
 func connect(target string, maxMessage int, options ...grpc.DialOption) (*Client, error) {
 	heard := &versions{}
 	options = append(slices.Concat(options, heard.options()),
@@ -113,7 +114,7 @@ func connect(target string, maxMessage int, options ...grpc.DialOption) (*Client
 	if err != nil {
 		return nil, fault.New(fault.Internal, "make a client: %w", err)
 	}
-	return &Client{flight: c, versions: heard}, nil
+	return &Client{flight: c, versions: heard, maxAnswer: maxMessage}, nil
 }
 
 // Name returns the name of the server in error messages: its URI, or that it is in this process.
@@ -225,11 +226,21 @@ func (c *Client) Verify(ctx context.Context, query []byte, report func(progress.
 	return &found, nil
 }
 
+// maxListed is the maximum number of streams, and of plans, in a status.
+const maxListed = 1 << 16
+
 // Status returns the status of the server twice: decoded, and as the JSON that the server sent.
 func (c *Client) Status(ctx context.Context) (out flight.ServerStatus, sent json.RawMessage, err error) {
 	sent, err = c.act(ctx, "status", nil)
 	if err != nil {
 		return out, nil, err
+	}
+	var listed struct{ Streams, Planning []json.RawMessage } // a decoded stream may take 100 times the memory of its text
+	if err := json.Unmarshal(sent, &listed); err != nil {
+		return out, nil, fault.New(fault.Internal, "read what %s sent: %w", c.name, err)
+	}
+	if n := max(len(listed.Streams), len(listed.Planning)); n > maxListed {
+		return out, nil, fault.New(fault.Internal, "%s sent a status with %d entries, and this program reads at most %d", c.name, n, maxListed)
 	}
 	if err := json.Unmarshal(sent, &out); err != nil {
 		return out, nil, fault.New(fault.Internal, "read what %s sent: %w", c.name, err)
@@ -292,6 +303,9 @@ func (c *Client) unread(format string, args ...any) error {
 func (c *Client) act(ctx context.Context, name string, body []byte) ([]byte, error) {
 	var out []byte
 	err := c.each(ctx, name, body, func(answer []byte) error {
+		if len(out)+len(answer) > c.maxAnswer {
+			return fault.New(fault.Internal, "%s sent more than %s in answer to %s", c.name, fault.Size(int64(c.maxAnswer)), name)
+		}
 		out = append(out, answer...)
 		return nil
 	})
