@@ -24,10 +24,11 @@ import penstock
 from penstock import addresses
 from penstock.addresses import Address, Portion, ranked, resolve
 from penstock.bound import BoundQuery
-from penstock.channel import Channel, Settings
+from penstock.channel import Channel
 from penstock.race import first_to_accept
 from penstock.rests import rests
 from penstock.servers import Choice, Servers
+from penstock.settings import Settings
 
 THREE = tuple(f"grpc://127.0.0.1:{port}" for port in (1, 2, 3))
 

@@ -14,10 +14,10 @@ from test_restarts import QUERIES, World, connect, make, read, rest_of
 
 import penstock
 from penstock import addresses
-from penstock.channel import Settings
 from penstock.homeward import Homeward, Homing
 from penstock.rests import rests
 from penstock.servers import Servers
+from penstock.settings import Settings
 
 FEW = ("lanes", "splits", "a DataLoader worker", "grouped")
 

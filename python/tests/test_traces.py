@@ -109,13 +109,13 @@ def test_steps_have_spans(fake: penstock.Client, api: Api, monkeypatch: pytest.M
     """
     monkeypatch.setenv(traces.EVERY, "2")
     sent: list[tuple[str, str]] = []
-    options = penstock.channel.Settings.options
+    options = penstock.settings.Settings.options
 
     def spied(settings: Any, *, unlimited: bool, headers: Any = ()) -> Any:
         sent.extend(headers)
         return options(settings, unlimited=unlimited, headers=headers)
 
-    monkeypatch.setattr(penstock.channel.Settings, "options", spied)
+    monkeypatch.setattr(penstock.settings.Settings, "options", spied)
     with fake.read("numbers") as stream:
         steps = [stream.cursor["step"] for _ in stream if isinstance(stream.cursor, dict)]
         found = stream.traces

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, Self, TypedDict
 
 from penstock import arguments, errors, query
-from penstock.channel import Settings
 from penstock.client import Client, connect
 from penstock.private import PrivateServer
+from penstock.settings import Settings
 
 
 class Files(TypedDict, total=False):

@@ -11,10 +11,10 @@ from typing import Any, Self
 import pyarrow.flight as flight
 
 from penstock import arguments, errors, mistakes, query
-from penstock.channel import Settings
 from penstock.private import PrivateServer, start
 from penstock.querying import QueryCalls
 from penstock.servers import Servers
+from penstock.settings import Settings
 from penstock.status import ServerStatus
 from penstock.tables import TableCalls
 

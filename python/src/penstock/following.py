@@ -23,7 +23,8 @@ from penstock.threads import started
 
 if TYPE_CHECKING:
     from penstock.call import Call
-    from penstock.channel import Channel, Lease
+    from penstock.channel import Channel
+    from penstock.lease import Lease
 
 _log = logging.getLogger("penstock")
 

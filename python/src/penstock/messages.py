@@ -14,10 +14,11 @@ import pyarrow.flight as flight
 from penstock import errors, receivers
 from penstock.answers import parsed
 from penstock.call import Call
-from penstock.channel import Channel, Lease
+from penstock.channel import Channel
 from penstock.fields import Cursor
 from penstock.following import Follower, Notice
 from penstock.indexed import expand, plain_schema
+from penstock.lease import Lease
 from penstock.local import Session
 from penstock.rests import rests
 from penstock.rings import Block

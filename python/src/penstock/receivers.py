@@ -16,9 +16,10 @@ from pathlib import Path
 
 from penstock import errors
 from penstock.addresses import Address
-from penstock.channel import Channel, Settings
+from penstock.channel import Channel
 from penstock.local import Session
 from penstock.private import PrivateServer, start_receiver
+from penstock.settings import Settings
 
 # Seconds for which a receiver may accept no session, or may need to end, and between two tries.
 _LIMIT = 2.0

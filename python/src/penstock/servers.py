@@ -13,11 +13,12 @@ import pyarrow.flight as flight
 
 from penstock.addresses import Address, Key, ranked, resolve
 from penstock.backoff import Backoff
-from penstock.channel import Channel, Settings
+from penstock.channel import Channel
 from penstock.errors import Error, Exhausted, Expired, Invalid, NotFound, Unavailable
 from penstock.process import process
 from penstock.race import first_to_accept
 from penstock.rests import rests
+from penstock.settings import Settings
 
 T = TypeVar("T")
 

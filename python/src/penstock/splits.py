@@ -12,11 +12,11 @@ import pyarrow as pa
 
 from penstock import errors, query
 from penstock.bound import BoundQuery
-from penstock.channel import Settings
 from penstock.plan import Endpoint, Plan
 from penstock.progress import ProgressOption
 from penstock.reading import Reading
 from penstock.servers import Servers
+from penstock.settings import Settings
 from penstock.stream import Stream
 
 T = TypeVar("T")

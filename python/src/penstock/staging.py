@@ -17,7 +17,8 @@ from penstock import errors, query
 from penstock.backoff import Backoff
 from penstock.call import Call
 from penstock.changes import ChangeProgress, ProgressFunction
-from penstock.channel import Channel, Lease
+from penstock.channel import Channel
+from penstock.lease import Lease
 from penstock.outgoing import Rows, parts
 from penstock.servers import Choice, Servers, is_retryable
 from penstock.staged import Staged
