@@ -21,6 +21,7 @@ import (
 	"github.com/penstock/penstock/flight/inbound"
 	"github.com/penstock/penstock/flight/local"
 	"github.com/penstock/penstock/flight/rowsin"
+	"github.com/penstock/penstock/flight/silence"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/cores"
 	"github.com/penstock/penstock/internal/fault"
@@ -50,12 +51,6 @@ const (
 	// begins again, with a limit that is limitGrowth times larger, up to maxLimit: the maximum of
 	// servers.
 	firstLimit, limitGrowth, maxLimit = 8 << 20, 8, 512 << 20
-	// pingAfter is the time of silence after which the connection to a server is checked: the least
-	// that gRPC for Go permits. pingTimeout is the time that the server has for an answer. A stream
-	// that is lost goes on elsewhere within 12 seconds.
-	pingAfter, pingTimeout = 10 * time.Second, 2 * time.Second
-	// connectTimeout is the default of Options.ConnectTimeout. The Python package waits about as long.
-	connectTimeout = 5 * time.Second
 	// defaultStallTimeout is the default of Options.StallTimeout.
 	defaultStallTimeout = 2 * time.Hour
 )
@@ -75,7 +70,7 @@ type Options struct {
 	Logger         *slog.Logger
 	Cores          *cores.Cores  // fill blocks; nil: the goroutine of a stream fills them
 	StallTimeout   time.Duration // how long a client may take nothing; 0: defaultStallTimeout
-	ConnectTimeout time.Duration // how long connecting to a server may take; 0: connectTimeout
+	ConnectTimeout time.Duration // how long connecting to a server may take; 0: silence.ConnectLimit
 
 	LookupHost func(ctx context.Context, host string) ([]string, error) // nil: net.DefaultResolver.LookupHost
 }
@@ -89,7 +84,7 @@ func New(o Options) *Service {
 		o.StallTimeout = defaultStallTimeout
 	}
 	if o.ConnectTimeout == 0 {
-		o.ConnectTimeout = connectTimeout
+		o.ConnectTimeout = silence.ConnectLimit
 	}
 	if o.LookupHost == nil {
 		o.LookupHost = net.DefaultResolver.LookupHost
@@ -182,11 +177,10 @@ func (s *Service) redeem(ctx context.Context, at Upstream, ticket raw, one *pass
 		return refused(one.to, fault.As(err))
 	}
 	defer held.Release()
-	options := []grpc.DialOption{
+	options := append(silence.DialOptions(),
 		grpc.WithTransportCredentials(at.Credentials),
 		grpc.WithStaticStreamWindowSize(window), grpc.WithStaticConnWindowSize(window),
-		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: pingAfter, Timeout: pingTimeout}),
-	}
+	)
 	target := at.Target
 	if at.Address != "" {
 		target = at.Address

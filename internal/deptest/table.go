@@ -203,8 +203,9 @@ func Graph() []Row {
 			Folder: "flight/rowsin", Imports: "batch budget conform fault",
 			Outside: libArrowFlight + " " + libCompress + " " + libFlatbuffers + " " + libGRPC + " " + libLZ4 + " " + libProtobuf,
 		},
+		{Folder: "flight/silence", Outside: libGRPC},
 		{
-			Folder: "flight/receive", Imports: "blocks local frames inbound rowsin failure budget cores fault",
+			Folder: "flight/receive", Imports: "blocks local frames inbound rowsin failure silence budget cores fault",
 			Outside: libGRPC,
 		},
 		{
@@ -240,7 +241,7 @@ func Graph() []Row {
 		{Folder: "cmd/penstock/webserver"},
 		{Folder: "cmd/penstock/socket", Imports: "config fault release"},
 		{Folder: "cmd/penstock/cmdline", Imports: "dataset decode fault", Outside: libCobra},
-		{Folder: "cmd/penstock/client", Imports: "coverage flight changes progress failure loader history statistics entries tablediff dataset decode stage backoff batch fault hostport", Outside: libArrowFlight + " " + libGRPC},
+		{Folder: "cmd/penstock/client", Imports: "coverage flight changes progress failure silence loader history statistics entries tablediff dataset decode stage backoff batch fault hostport", Outside: libArrowFlight + " " + libGRPC},
 		{Folder: "cmd/penstock/statustext", Imports: "flight slowness fault"},
 		{Folder: "third_party/uplot"},
 		{Folder: "cmd/penstock/openpage", Imports: "fault"},

@@ -18,28 +18,23 @@ import (
 	"net"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
 
 	"github.com/penstock/penstock/flight"
 	"github.com/penstock/penstock/flight/failure"
 	"github.com/penstock/penstock/flight/progress"
+	"github.com/penstock/penstock/flight/silence"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset/decode"
 	"github.com/penstock/penstock/loader/plan/coverage"
 )
-
-// pingAfter is the time of silence during a call after which the server is pinged: the least that gRPC
-// permits. pingTimeout is the time after which the call fails if the server does not answer the ping.
-const pingAfter, pingTimeout = 10 * time.Second, 5 * time.Second
 
 // Client calls one server.
 type Client struct {
@@ -107,9 +102,8 @@ func Local(dial func(context.Context) (net.Conn, error), maxMessage int, end fun
 // actions, of up to maxMessage bytes.
 func connect(target string, maxMessage int, options ...grpc.DialOption) (*Client, error) {
 	heard := &versions{}
-	options = append(slices.Concat(options, heard.options()),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)),
-		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: pingAfter, Timeout: pingTimeout}))
+	options = append(slices.Concat(options, heard.options(), silence.DialOptions()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)))
 	c, err := arrowflight.NewClientWithMiddleware(target, nil, nil, options...)
 	if err != nil {
 		return nil, fault.New(fault.Internal, "make a client: %w", err)
