@@ -36,9 +36,9 @@ HEADER = "penstock-session"
 _log = logging.getLogger("penstock")
 
 # Seconds to wait for the server's next packet. The server sends a file before the message that names it.
-_TIMEOUT = 10
+_TIMEOUT = 5
 # After how many of these times a server that does not answer counts as lost. For a block, the server may wait for others.
-_MAX_SILENCES = 4
+_MAX_SILENCES = 2
 
 # A report to the server: the kind of event (below), and the number of the delivery.
 _RECORD = struct.Struct("<II")
