@@ -127,7 +127,7 @@ def main() -> int:
         type=int,
         default=1 << 16,
         metavar="BYTES",
-        help="what a transport holds of a stream, by default about two batches; 0: as much as it likes",
+        help="what a transport holds of a stream, by default about two batches; 0: the default of the package",
     )
     binary = Path(os.environ.get("PENSTOCK_BIN", ROOT / "bin" / "penstock"))
     parser.add_argument("--new", type=Path, default=binary, help="the program")

@@ -76,10 +76,9 @@ def _stream(client: penstock.Client, given: argparse.Namespace, shard: int) -> p
 
 def _read(found: Found, addresses: list[str], given: argparse.Namespace, stop: threading.Event) -> None:
     at = found.shard % len(addresses)
+    limits = {"lookahead": given.lookahead} if given.lookahead else {}
     try:
-        with penstock.connect(
-            [*addresses[at:], *addresses[:at]], reconnect=_RECONNECT, lookahead=given.lookahead or None
-        ) as client:
+        with penstock.connect([*addresses[at:], *addresses[:at]], reconnect=_RECONNECT, **limits) as client:
             stream = _stream(client, given, found.shard)
             while not stop.is_set():
                 went = found.moved + found.resumed

@@ -4,11 +4,27 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import struct
 import threading
 import time
 from collections.abc import Iterable, Iterator
 from types import TracebackType
 from typing import Self
+
+# What a client of HTTP/2 sends first, and the head of a frame: length, kind, flags, number of the stream.
+_PREFACE = 24
+_FRAME = struct.Struct(">BHBBI")
+_PING, _ANSWER = 6, 1
+
+
+def pings(sent: bytes | bytearray) -> int:
+    """Counts the pings in what a client of HTTP/2 has sent without TLS, other than answers to pings."""
+    found, at = 0, _PREFACE
+    while at + _FRAME.size <= len(sent):
+        high, low, kind, flags, _ = _FRAME.unpack_from(sent, at)
+        found += kind == _PING and not flags & _ANSWER
+        at += _FRAME.size + (high << 16 | low)
+    return found
 
 
 class Proxy:
@@ -18,6 +34,7 @@ class Proxy:
         address: host:port to connect to.
         cuts: how many connections were cut.
         came: how many bytes the server has sent.
+        sent: what each client has sent, by connection.
         silent: while it is set, nothing is handed on in either direction, and nothing is closed.
         pace: the number of bytes that it takes from the server in a second; 0: all that come.
     """
@@ -34,6 +51,7 @@ class Proxy:
         self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
         self.cuts = 0
         self.came = 0
+        self.sent: list[bytearray] = []
         self.silent = threading.Event()
         self.pace = 0
 
@@ -61,10 +79,14 @@ class Proxy:
             self._open += [near, far]
             self._far.add(far)
             budget = next(self._budgets, self._later)
+            self.sent.append(bytearray())
             for source, sink, limit in ((near, far, None), (far, near, budget)):
-                threading.Thread(target=self._hand_on, args=(source, sink, limit), daemon=True).start()
+                arguments = (source, sink, limit, self.sent[-1])
+                threading.Thread(target=self._hand_on, args=arguments, daemon=True).start()
 
-    def _hand_on(self, source: socket.socket, sink: socket.socket, budget: int | None) -> None:
+    def _hand_on(
+        self, source: socket.socket, sink: socket.socket, budget: int | None, sent: bytearray
+    ) -> None:
         with contextlib.suppress(OSError):
             while content := source.recv(1 << 16):
                 if self.silent.is_set():
@@ -73,6 +95,8 @@ class Proxy:
                     self.came += len(content)
                     if self.pace:
                         time.sleep(len(content) / self.pace)
+                else:
+                    sent += content
                 if budget is not None and budget < len(content):
                     sink.sendall(content[:budget])
                     self.cuts += 1

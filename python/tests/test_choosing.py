@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import itertools
 import os
 import random
-import signal
 import socket
 import types
 from collections import Counter
@@ -402,24 +400,3 @@ def test_an_open_connection_is_not_raced(world: World, monkeypatch: pytest.Monke
         assert channel.connected
         monkeypatch.setattr("penstock.servers.first_to_accept", None)  # a call of it fails
         assert Choice(client._servers, "wide").next() is channel
-
-
-# spec: replicas-8
-@pytest.mark.usefixtures("in_order", "endless")
-def test_a_suspended_server_is_left(world: World) -> None:
-    """Its connections stay open, and it accepts new ones."""
-    with (
-        Server(world.config) as first,
-        Server(world.config) as second,
-        connect(first.address, second.address) as client,
-        penstock.Client(dataclasses.replace(client.settings, keepalive=1.0)) as impatient,
-    ):
-        assert client.settings.keepalive * 2 <= 12
-        whole = rest_of(read(client, wire="plain"))
-        stream = read(impatient, wire="plain")
-        got = [(next(stream), stream.cursor)]
-        os.kill(first.pid, signal.SIGSTOP)
-        assert got + rest_of(stream) == whole
-        assert stream.stats.resumed == 1
-        assert rests.left(Address(f"grpc://{first.address}")) > 0
-        assert rest_of(read(impatient, wire="plain")) == whole

@@ -200,8 +200,8 @@ def test_the_other_server_begins_while_batches_are_on_their_way(
         Server(world.config, *flags) as first,
         Server(world.config, *flags) as second,
         connect(second.address) as other,
-        # Without a limit on what the transport holds.
-        penstock.connect([first.address, second.address], reconnect=60) as client,
+        # A transport that holds some batches, and not the whole stream.
+        penstock.connect([first.address, second.address], reconnect=60, lookahead=4 << 20) as client,
     ):
         whole = rest_of(read(other, **query))
         stream = read(client, **query)

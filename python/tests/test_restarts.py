@@ -248,17 +248,6 @@ def test_stream_of_a_changed_dataset_does_not_resume(world: World) -> None:
                 next(unread)
 
 
-def test_a_connection_that_falls_silent_is_lost(world: World, server: Server) -> None:
-    """Where no word comes any more, and no end either, the server is asked whether it is there."""
-    with Proxy(server.address) as proxy, connect(proxy.address, server.address) as client:
-        impatient = penstock.Client(dataclasses.replace(client._settings, keepalive=1.0))
-        with impatient, read(impatient, wire="plain") as stream:
-            got = next(stream).num_rows
-            proxy.silent.set()
-            assert got + stream.read_all().num_rows == len(world.rows)
-            assert stream.stats.resumed == 1
-
-
 # Every call that only reads, with its comparable result.
 CALLS: dict[str, Callable[[penstock.Client, Path], Any]] = {
     "datasets": lambda client, _: [one.name for one in client.datasets()],

@@ -81,10 +81,9 @@ def served(config: Path, *flags: str, pace: int = 0) -> Iterator[tuple[str, pens
         if pace:
             proxy = stack.enter_context(Proxy(address))
             proxy.pace, address = pace, proxy.address
-        ahead = (
-            None if pace else 1 << 16
-        )  # small, so that tables of a few megabytes are more than fits in between
-        client = stack.enter_context(penstock.connect(address, lookahead=ahead, reconnect=0))
+        # Small, so that tables of a few megabytes are more than fits in between.
+        ahead: dict[str, Any] = {} if pace else {"lookahead": 1 << 16}
+        client = stack.enter_context(penstock.connect(address, **ahead, reconnect=0))
         yield server.address, client
 
 
@@ -129,8 +128,8 @@ def test_conversion_in_the_loop(config: Path) -> None:
 
 
 def test_a_slow_network(config: Path) -> None:
-    with served(config, pace=1_500_000) as at, at[1].read("wide", job="job", batch_rows=2000) as stream:
-        for _ in islice(stream, 120):
+    with served(config, pace=400_000) as at, at[1].read("wide", job="job", batch_rows=2000) as stream:
+        for _ in islice(stream, 32):
             pass
         assert look(at[0], "job").limit == "network"
         assert stream.stats.stall > 0.5  # the client sees that it is not the loop

@@ -11,7 +11,7 @@ from typing import Any, Self, TypedDict
 from penstock import arguments, errors, query
 from penstock.client import Client, connect
 from penstock.private import PrivateServer
-from penstock.settings import Settings
+from penstock.settings import LOOKAHEAD, Settings
 
 
 class Files(TypedDict, total=False):
@@ -47,7 +47,7 @@ class Access:
     locations: tuple[str, ...]
     files: tuple[tuple[str, str], ...] = ()
     timeout: float | None = 120.0
-    lookahead: int | None = None
+    lookahead: int = LOOKAHEAD
     reconnect: float = 300.0
     local: bool = True
     private: PrivateServer | None = None

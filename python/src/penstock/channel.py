@@ -115,9 +115,12 @@ class Channel:
                 return answer
             except errors.Unavailable as e:
                 lease.broken = True
-                timed_out = limit is not None and time.monotonic() - began >= limit
-                # After a server restart, the old connection fails only at its next use. The second try opens a new one.
-                if again or lease.fresh or timed_out or call.details is not None:
+                waited = time.monotonic() - began
+                timed_out = limit is not None and waited >= limit
+                # After a server restart, the old connection fails at its next use, at once. The second try opens a new
+                # one. After silence, another server is asked instead.
+                stale = not lease.fresh and waited < self.settings.keepalive
+                if again or not stale or timed_out or call.details is not None:
                     if call.details is None:
                         self.explain(e)
                         if not timed_out:

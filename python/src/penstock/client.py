@@ -14,7 +14,7 @@ from penstock import arguments, errors, mistakes, query
 from penstock.private import PrivateServer, start
 from penstock.querying import QueryCalls
 from penstock.servers import Servers
-from penstock.settings import Settings
+from penstock.settings import LOOKAHEAD, Settings
 from penstock.status import ServerStatus
 from penstock.tables import TableCalls
 
@@ -29,7 +29,7 @@ def connect(
     tls_chain: bytes | None = None,
     tls_key: bytes | None = None,
     timeout: float | None = 120.0,
-    lookahead: int | None = None,
+    lookahead: int = LOOKAHEAD,
     reconnect: float = 300.0,
     local: bool = True,
 ) -> Client:
@@ -55,9 +55,9 @@ def connect(
         tls_key: PEM key of the client, for mutual TLS.
         timeout: seconds that one attempt of a call may take, None for no limit. A call that takes longer is not
             retried. It does not apply to streams or to plans that count rows.
-        lookahead: bytes that the transport may buffer for a stream. None lets the transport choose, which is fastest
-            but takes up to 40 MB for a slow reader. The size of about two batches limits memory at nearly the same
-            speed.
+        lookahead: bytes that the transport may buffer for a stream, 16 MiB by default. The size of about two batches
+            limits the memory of a slow reader at nearly the same speed. A stream needs at least the product of the
+            network's speed and its round-trip time.
         reconnect: seconds for which a failed stream or call is retried before it raises an error; each received batch
             resets the time. 0 raises at once.
         local: read batches from mapped memory if the server runs on this host and has a `local_socket`. This is much
@@ -78,7 +78,7 @@ def connect(
             tls_chain=arguments.pem("tls_chain", tls_chain),
             tls_key=arguments.pem("tls_key", tls_key),
             timeout=None if timeout is None else arguments.seconds("timeout", timeout),
-            lookahead=None if lookahead is None else mistakes.whole("lookahead", lookahead, minimum=0),
+            lookahead=mistakes.whole("lookahead", lookahead, minimum=0),
             reconnect=arguments.seconds("reconnect", reconnect, zero=True),
             local=local,
         )
@@ -92,7 +92,7 @@ def open(  # noqa: A001 - as penstock.open, as gzip.open and others are
     program: str | os.PathLike[str] | None = None,
     share: bool = True,
     timeout: float | None = 120.0,
-    lookahead: int | None = None,
+    lookahead: int = LOOKAHEAD,
     reconnect: float = 300.0,
     local: bool = True,
 ) -> Client:

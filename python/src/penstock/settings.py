@@ -15,6 +15,9 @@ from penstock.private import PrivateServer
 
 MIX_HEADER = "penstock-mix"
 
+LOOKAHEAD = 16 << 20
+"""The bytes that gRPC may buffer for a stream by default."""
+
 # gRPC's maximum delay before it reconnects, when several streams share a connection.
 _RECONNECT_BACKOFF_MS = 5000
 
@@ -31,11 +34,11 @@ class Settings:
         tls_chain: PEM certificate chain of the client, for mutual TLS.
         tls_key: PEM key of the client, for mutual TLS.
         timeout: seconds that a call other than a stream may take; None for no limit.
-        lookahead: bytes that gRPC may buffer for a stream; None lets it choose.
+        lookahead: bytes that gRPC may buffer for a stream.
         reconnect: seconds for which a broken stream or a failed call that only reads is retried; 0 never retries.
-        keepalive: seconds of silence after which the server is pinged, and seconds without an answer after which the
-            connection counts as lost. Servers end connections whose pings come less than five seconds apart, and count
-            from their arrival.
+        keepalive: seconds without a byte after which the server of a call is pinged, and seconds without an answer
+            after which the connection counts as lost. Earlier servers refuse pings that arrive less than five seconds
+            apart; gRPC counts from the answer to the last ping.
         local: whether to read batches from mapped memory if a server or a receiver on the same host offers this.
         group: what the streams of a mix are placed by, instead of their datasets, so that they meet; "" for other streams.
         private: the private server to read from, which runs as long as the settings are in use; None for other servers.
@@ -48,9 +51,9 @@ class Settings:
     tls_chain: bytes | None = field(default=None, repr=False)
     tls_key: bytes | None = field(default=None, repr=False)
     timeout: float | None = None
-    lookahead: int | None = None
+    lookahead: int = LOOKAHEAD
     reconnect: float = 0.0
-    keepalive: float = 5.5
+    keepalive: float = 5.0
     local: bool = True
     group: str = ""
     private: PrivateServer | None = field(default=None, repr=False, compare=False)
@@ -89,9 +92,11 @@ class Settings:
             ("grpc.max_reconnect_backoff_ms", _RECONNECT_BACKOFF_MS),
             # The time for a connection, which a suspended server accepts without an answer.
             ("grpc.min_reconnect_backoff_ms", int(self.keepalive * 1000)),
+            # Each byte that arrives puts off the ping. The probes that size a stream's buffer are pings, too, but gRPC sends
+            # them while data arrives: on a slow network, their answers come late, behind this data.
+            ("grpc.http2.bdp_probe", 0),
+            ("grpc.http2.lookahead_bytes", self.lookahead),
         ]
-        if self.lookahead is not None:
-            generic += [("grpc.http2.bdp_probe", 0), ("grpc.http2.lookahead_bytes", self.lookahead)]
         name = None
         if address.ip:
             # The server's certificate, and a proxy that the server is behind, know the name.

@@ -27,7 +27,7 @@ class Connection(TypedDict, total=False):
     tls_chain: bytes | None
     tls_key: bytes | None
     timeout: float | None
-    lookahead: int | None
+    lookahead: int
     reconnect: float
     local: bool
 
