@@ -125,7 +125,11 @@ func (p *parser) unexpected() {
 		before = p.tokens[p.at-2]
 	}
 	if p.syntax == nil {
-		p.syntax = &fault.Field{Position: found.column, Message: what + ": " + expected(before, found)}
+		instead := expected(before, found)
+		if found.kind == keywordToken && (instead == wantsCondition || strings.HasPrefix(instead, "expected a column")) {
+			instead += "; the name of a column that is a keyword is written in double quotes"
+		}
+		p.syntax = &fault.Field{Position: found.column, Message: what + ": " + instead}
 		if found.kind == nameToken && foreign(before, found) == "" {
 			p.syntax.Nearest = fault.Nearest(found.text, keywords())
 		}
@@ -149,6 +153,8 @@ func (p *parser) unexpectedFor(word string) {
 	}
 	p.at = len(p.tokens) - 1
 }
+
+const wantsCondition = "expected a condition"
 
 // expected describes what may follow a token.
 func expected(before, found token) string {
@@ -177,7 +183,7 @@ func expected(before, found token) string {
 	case found.kind == operatorToken:
 		return "comparisons do not follow one another; conditions are joined by AND and OR"
 	case before.text == "(", before.kind == keywordToken && before.text != "NULL" && before.text != "TRUE" && before.text != "FALSE":
-		return "expected a condition"
+		return wantsCondition
 	default:
 		return "expected an operator, AND, OR, a closing parenthesis or the end"
 	}

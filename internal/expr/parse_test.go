@@ -101,6 +101,8 @@ func TestParseFaultsCarryPositions(t *testing.T) {
 		"a IS 3":                                 {6, "expected NULL or NOT NULL"},
 		"a b":                                    {3, "unexpected b"},
 		"a AND":                                  {6, "expected a condition"},
+		"like = 3":                               {1, "unexpected LIKE: expected a condition; the name of a column that is a keyword is written in double quotes"},
+		"a = like":                               {5, "expected a column or a literal; the name of a column that is a keyword"},
 		"(a = 1":                                 {7, "a closing parenthesis"},
 		"a = 1)":                                 {6, "unexpected )"},
 		"a. = 1":                                 {4, "expected a name"},

@@ -301,6 +301,8 @@ func (r *Relation) selected(c dataset.Column, known []string, at string) (*Outpu
 		switch {
 		case c.Column == "*":
 			why = "; omit columns to get all of them"
+		case near == "" && why == "" && strings.HasPrefix(c.Column, `"`):
+			why = "; only expressions and filters quote names"
 		case near == "" && why == "" && strings.Contains(strings.TrimSpace(c.Column), " "):
 			why = "; separate the names of a list with commas"
 		}

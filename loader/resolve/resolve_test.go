@@ -101,6 +101,9 @@ func TestSelect(t *testing.T) {
 		{Field: "columns[0]", Message: `the dataset has no column "scores"`, Nearest: "score"},
 		{Field: "columns[2]", Message: `two columns are named "item"; rename one with {column: …, name: …}`},
 	}, fault.As(err).Faults)
+	_, err = r.Select([]dataset.Column{{Column: `"a name"`}, {Column: "a name, another name"}})
+	require.ErrorContains(t, err, `the dataset has no column "\"a name\""; only expressions and filters quote names`)
+	require.ErrorContains(t, err, `the dataset has no column "a name, another name"; separate the names of a list with commas`)
 }
 
 // spec: resolve-9, resolve-12, resolve-14
