@@ -10,6 +10,8 @@ import (
 const (
 	// secondsPerByte is the CPU time of a server for a byte of a plain row, with decoding.
 	secondsPerByte = 1e-9
+	// narrowest is the size of the narrowest rows that were measured, in bytes. Narrower ones count as these.
+	narrowest = 290
 	// indexedShare is the CPU time for an indexed row relative to that of a plain one.
 	indexedShare = 0.7
 	// headroom is the ratio of the cores to have to those that are busy.
@@ -34,7 +36,7 @@ const (
 
 // CPU returns the CPU seconds of a server for a row of a plain size in bytes.
 func CPU(rowBytes float64, indexed bool) float64 {
-	seconds := rowBytes * secondsPerByte
+	seconds := max(rowBytes, narrowest) * secondsPerByte
 	if indexed {
 		seconds *= indexedShare
 	}

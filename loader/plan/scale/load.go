@@ -155,8 +155,11 @@ func price(out *float64, text string) error {
 }
 
 // Streams sets the shards of a query to the trainers of the load, and its lanes if the query has only one. The query must have no
-// shards, or as many as there are trainers.
+// shards, or as many as there are trainers, and read whole epochs.
 func (l Load) Streams(q dataset.Query) (dataset.Query, error) {
+	if len(q.Cursor) > 0 || q.Every.Of > 1 || q.Limit > 0 {
+		return q, fault.InvalidField("query", "the figures are those of whole epochs").WithRemedy("leave cursor, every and limit out")
+	}
 	if q.Shard.Of > 1 && q.Shard.Of != l.Trainers {
 		return q, fault.InvalidField("scale.trainers", "%d trainers cannot read %d shards", l.Trainers, q.Shard.Of).WithRemedy("leave shard out")
 	}

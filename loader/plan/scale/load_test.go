@@ -79,4 +79,8 @@ func TestStreams(t *testing.T) {
 	}
 	_, err := load.Streams(dataset.Query{Rows: dataset.Rows{Lanes: 8}, Reading: dataset.Reading{Shard: dataset.Shard{Of: 8}}}.Defaults())
 	require.ErrorContains(t, err, "4 trainers cannot read 8 shards")
+	for _, part := range []dataset.Reading{{Limit: 5}, {Every: dataset.Every{Of: 2}}, {Cursor: dataset.Cursors{{}}}} {
+		_, err := load.Streams(dataset.Query{Rows: dataset.Rows{Lanes: 4}, Reading: part})
+		require.ErrorContains(t, err, "whole epochs")
+	}
 }

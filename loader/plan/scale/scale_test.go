@@ -46,6 +46,11 @@ func TestByHand(t *testing.T) {
 	sized, err := load.Of(simple())
 	require.NoError(t, err)
 	got := figures(t, sized)
+	narrow := simple()
+	narrow.RowBytes = 8
+	least, err := load.Of(narrow)
+	require.NoError(t, err)
+	require.InDelta(t, 0.29, figures(t, least)["row_cpu"], 1e-9, "the narrowest rows that were measured have 290 bytes")
 	near := func(want float64, name string) { t.Helper(); require.InEpsilon(t, want, got[name], 0.005, name) }
 	near(64*4096/0.020, "rows_per_second") // 13.1 M
 	near(4e6/13_107_200, "epoch_seconds")

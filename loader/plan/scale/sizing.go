@@ -124,6 +124,9 @@ func (s *sizing) wire() {
 	}
 	s.cpu, s.cpuRest = CPU(plain, s.facts.Indexed), Measured
 	how = fmt.Sprintf("%s × row_plain", time.Duration(secondsPerByte*1e9))
+	if plain < narrowest {
+		how = fmt.Sprintf("%s × %d B, the narrowest row that was measured", time.Duration(secondsPerByte*1e9), narrowest)
+	}
 	if s.facts.Indexed {
 		how += fmt.Sprintf(" × %.1f, indexed", indexedShare)
 	}
