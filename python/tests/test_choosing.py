@@ -113,6 +113,24 @@ def test_names_with_several_addresses(names: dict[str, list[str]], monkeypatch: 
     assert resolve([service]) == (Address(service),)
 
 
+# spec: replicas-2
+def test_streams_of_a_receiver_close_with_the_client(
+    names: dict[str, list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also those of a server whose address the name no longer has."""
+    monkeypatch.setattr(addresses, "_FRESH", 0.0)
+    names["servers"] = ["127.0.0.2", "127.0.0.3"]
+    servers = Servers(Settings(("grpc://servers:1",)))
+    gone = next(one for one in servers.order("") if one.address.ip == "127.0.0.2")
+    through = gone.through(Address("grpc+unix:///nowhere"))
+    lease = through.lease()
+    names["servers"] = ["127.0.0.3", "127.0.0.4"]
+    assert len(servers.order("")) == 2
+    servers.close()
+    assert through.closed
+    lease.release()
+
+
 # spec: replicas-1
 def test_one_server_with_addresses_of_two_families(names: dict[str, list[str]]) -> None:
     names["localhost"] = ["::1", "127.0.0.1"]

@@ -275,11 +275,12 @@ class Channel:
         return self._closed
 
     def disconnect_if_idle(self) -> bool:
-        """Closes the connection if nothing uses it. Reports whether it is closed."""
+        """Closes the connection, and the one to a receiver, if nothing uses it. Reports whether both are closed."""
         if not self._leases and self._client is not None:
             client, self._client = self._client, None
             client.close()
-        return self._client is None and not self._leases
+        through = self._through is None or self._through.disconnect_if_idle()
+        return self._client is None and not self._leases and through
 
     def abandon(self) -> tuple[Any, ...]:
         """In a forked child, detaches and returns the parent's objects."""
