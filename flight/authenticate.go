@@ -10,7 +10,7 @@ import (
 )
 
 // Authenticate returns the caller that a token belongs to, whose subject is not empty, or an
-// Unauthenticated fault. It must not block.
+// Unauthenticated or Unavailable fault. It must not block.
 type Authenticate func(token string) (identity.Caller, error)
 
 // authorization is the header with a client's token, and bearer what precedes it.

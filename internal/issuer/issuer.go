@@ -28,6 +28,8 @@ import (
 const (
 	// skew is how far the issuer's clock may differ.
 	skew = time.Minute
+	// maxEarly is by how much a token may be too early, beyond skew, so that the client tries again or asks another server.
+	maxEarly = 10 * time.Minute
 	// minRSA is the size of the smallest RSA key, in bits.
 	minRSA = 2048
 	// maxWaiting is how many tokens with unknown keys are remembered. Each takes about 100 bytes.
@@ -242,12 +244,34 @@ func (i *Issuer) subjectOf(claims jwt.Claims) (string, error) {
 	case errors.Is(err, jwt.ErrInvalidAudience):
 		return "", refused("it is for another audience")
 	case err != nil:
-		return "", refused("it is not valid yet")
+		return "", i.tooEarly(claims)
 	}
 	if message := tokens.SubjectFault(claims.Subject); message != "" {
 		return "", refused(message)
 	}
 	return claims.Subject, nil
+}
+
+// tooEarly returns the error for a token that is not valid yet. The clock of this server may be behind: another server may accept the
+// token, and this one soon does if the difference is small.
+func (i *Issuer) tooEarly(claims jwt.Claims) error {
+	now, from := i.clock(), time.Time{}
+	for _, date := range []*jwt.NumericDate{claims.NotBefore, claims.IssuedAt} {
+		if date != nil && date.Time().After(from) {
+			from = date.Time()
+		}
+	}
+	early := from.Sub(now)
+	kind := fault.Unauthenticated
+	if early <= skew+maxEarly {
+		kind = fault.Unavailable
+	}
+	e := fault.New(kind, "the token is not valid yet: it is valid from %s, which is %s after the time of this server, %s",
+		from.UTC().Format(time.RFC3339), early.Round(time.Second), now.UTC().Format(time.RFC3339))
+	if kind == fault.Unavailable {
+		e.RetryAfter = time.Second
+	}
+	return e.WithRemedy("correct the clock of the server or that of the issuer; another server may accept the token")
 }
 
 func refused(why string) error {

@@ -104,7 +104,7 @@ func TestTokensOfTheIssuerAreAccepted(t *testing.T) {
 	require.NoError(t, err, "the only key needs no name")
 }
 
-// spec: access-9
+// spec: access-9, access-31
 func TestTokensWithOtherClaimsAreRefused(t *testing.T) {
 	key := ec(t, "a")
 	i := of(t, key.public())
@@ -118,8 +118,7 @@ func TestTokensWithOtherClaimsAreRefused(t *testing.T) {
 		"no audience":        {map[string]any{"aud": nil}, "another audience"},
 		"no expiry":          {map[string]any{"exp": nil}, "does not expire"},
 		"expired":            {map[string]any{"exp": noon.Add(-skew - time.Second).Unix()}, "expired at 2026-10-01T11:58:59Z"},
-		"not yet":            {map[string]any{"nbf": noon.Add(skew + time.Second).Unix()}, "not valid yet"},
-		"issued later":       {map[string]any{"iat": noon.Add(skew + time.Second).Unix()}, "not valid yet"},
+		"not for long":       {map[string]any{"nbf": noon.Add(time.Hour).Unix()}, "not valid yet: it is valid from 2026-10-01T13:00:00Z, which is 1h0m0s after the time of this server"},
 		"no subject":         {map[string]any{"sub": nil}, "subject"},
 		"a broken subject":   {map[string]any{"sub": "two\nlines"}, "subject"},
 		"a subject too long": {map[string]any{"sub": strings.Repeat("s", 1000)}, "subject"},
@@ -128,6 +127,12 @@ func TestTokensWithOtherClaimsAreRefused(t *testing.T) {
 		_, err := i.Caller(key.signed(t, claims(c.changed)))
 		require.Equal(t, fault.Unauthenticated, fault.KindOf(err), name)
 		require.ErrorContains(t, err, c.says, name)
+	}
+	for _, early := range []map[string]any{{"nbf": noon.Add(skew + time.Second).Unix()}, {"iat": noon.Add(skew + time.Second).Unix()}} {
+		_, err := i.Caller(key.signed(t, claims(early)))
+		require.Equal(t, fault.Unavailable, fault.KindOf(err), "a client asks another server, or again")
+		require.Equal(t, time.Second, fault.As(err).RetryAfter)
+		require.ErrorContains(t, err, "it is valid from 2026-10-01T12:01:01Z, which is 1m1s after the time of this server, 2026-10-01T12:00:00Z")
 	}
 	for _, within := range []map[string]any{{"exp": noon.Add(-skew).Unix()}, {"nbf": noon.Add(skew).Unix()}, {"aud": "penstock"}, {"nbf": nil, "iat": nil}} {
 		_, err := i.Caller(key.signed(t, claims(within)))
@@ -239,14 +244,14 @@ func TestHopelessTokensAreRefusedAtOnce(t *testing.T) {
 	f := newFetched(t)
 	f.fetch(ec(t, "1"), ec(t, "2"))
 	for says, token := range map[string]string{
-		"names no key":        nameless.signed(t, claims(nil)),
-		"the token expired":   unknown.signed(t, claims(map[string]any{"exp": noon.Add(-time.Hour).Unix()})),
-		"another issuer":      unknown.signed(t, claims(map[string]any{"iss": "https://issuer.example.org"})),
-		"another audience":    unknown.signed(t, claims(map[string]any{"aud": "storage"})),
-		"subject is empty":    unknown.signed(t, claims(map[string]any{"sub": nil})),
-		"not a JSON object":   unknown.signed(t, claims(map[string]any{"sub": 7})),
-		"it does not expire":  unknown.signed(t, claims(map[string]any{"exp": nil})),
-		"it is not valid yet": unknown.signed(t, claims(map[string]any{"nbf": noon.Add(time.Hour).Unix()})),
+		"names no key":       nameless.signed(t, claims(nil)),
+		"the token expired":  unknown.signed(t, claims(map[string]any{"exp": noon.Add(-time.Hour).Unix()})),
+		"another issuer":     unknown.signed(t, claims(map[string]any{"iss": "https://issuer.example.org"})),
+		"another audience":   unknown.signed(t, claims(map[string]any{"aud": "storage"})),
+		"subject is empty":   unknown.signed(t, claims(map[string]any{"sub": nil})),
+		"not a JSON object":  unknown.signed(t, claims(map[string]any{"sub": 7})),
+		"it does not expire": unknown.signed(t, claims(map[string]any{"exp": nil})),
+		"is not valid yet":   unknown.signed(t, claims(map[string]any{"nbf": noon.Add(time.Hour).Unix()})),
 	} {
 		_, err := f.issuer.Caller(token)
 		require.Equal(t, fault.Unauthenticated, fault.KindOf(err), says)
