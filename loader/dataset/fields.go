@@ -250,7 +250,7 @@ func RowsFields() []Field[Rows] {
 
 // ReadingFields returns the fields of Reading.
 func ReadingFields() []Field[Reading] {
-	columns := About{Name: "columns", Also: []string{"select", "features", "fields"}, Flag: Flag{Shape: "COLUMNS", Help: "the columns, by output name, separated by commas (default: all)"}}
+	columns := About{Name: "columns", Also: []string{"select", "features", "fields"}, Flag: Flag{Shape: "COLUMNS", Help: "the columns, by output name, separated by commas, or an array as in a query (default: all)"}}
 	shard := About{Name: "shard", Also: []string{"rank", "world", "num_shards"}, Flag: Flag{Shape: "i/n", Help: "shard i of n, counted from 0; /n reads all n, one after the other"}}
 	every := About{Name: "every", Also: []string{"workers", "num_workers"}, perStream: true, Flag: Flag{Shape: "w/n", Help: "the steps of DataLoader worker w of n, counted from 0"}}
 	batchRows := About{Name: "batch_rows", sizing: true, Also: []string{"batch_size", "batchsize", "rows_per_batch"}, Flag: Flag{Help: "rows per batch"}}

@@ -143,11 +143,7 @@ func (q Query) value(field dataset.About, text string, stdin io.Reader) (any, er
 	case field.Name == "with":
 		return entriesOf(*q.with)
 	case field.Name == "columns":
-		columns := strings.Split(text, ",")
-		for i := range columns {
-			columns[i] = strings.TrimSpace(columns[i])
-		}
-		return columns, nil
+		return parseColumns(text)
 	case field.Name == "cursor":
 		return parseCursor(text, stdin)
 	case field.Name == "shard":
@@ -156,6 +152,32 @@ func (q Query) value(field dataset.About, text string, stdin io.Reader) (any, er
 		return parseEvery(text)
 	}
 	return text, nil
+}
+
+// parseColumns returns the columns that the value of --columns names: an array as in a query, or names between commas. Commas inside
+// parentheses do not count, so that the error for an expression, which is no name, has all of it.
+func parseColumns(text string) (any, error) {
+	if strings.HasPrefix(strings.TrimSpace(text), "[") {
+		if !json.Valid([]byte(text)) {
+			return nil, fault.InvalidField("--columns", "%s is not JSON", fault.Shorten(text, 80)).
+				WithRemedy(`name columns with commas between them, or write an array such as '["label", {"column": "ratio", "expr": "clicks / shows"}]'`)
+		}
+		return json.RawMessage(text), nil
+	}
+	var columns []string
+	depth := 0
+	for part := range strings.SplitSeq(text, ",") {
+		if depth > 0 {
+			columns[len(columns)-1] += "," + part
+		} else {
+			columns = append(columns, part)
+		}
+		depth = max(0, depth+strings.Count(part, "(")-strings.Count(part, ")"))
+	}
+	for i := range columns {
+		columns[i] = strings.TrimSpace(columns[i])
+	}
+	return columns, nil
 }
 
 // parseCursor returns the cursor that the value of --cursor contains, or that is in the file or
