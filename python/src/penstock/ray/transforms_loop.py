@@ -63,7 +63,7 @@ class Loop(Iterator[tuple[R, Cursor]], Generic[R]):
             int, list[tuple[int, Any, Any]]
         ] = {}  # by actor: step, references of answer and result
         self._step_timeout = step_timeout
-        self._since: dict[int, float] = {}  # by actor: a time at which it had begun its oldest request
+        self._since: dict[int, float] = {}  # by actor: when it could begin its oldest request, at the latest
         self._returned: float | None = None  # when the last step was
         self._failure: Exception | None = None
         self.waited = 0.0
@@ -155,9 +155,9 @@ class Loop(Iterator[tuple[R, Cursor]], Generic[R]):
     def _send_one(self, request: Request) -> None:
         opening = None if request.start is None else (self._query, request.start)
         make = self._crew.actor(request.actor).make.options(num_returns=2)
-        answer, result = make.remote(request.step, opening)
         if request.actor not in self._requests:
-            self._since[request.actor] = time.monotonic()
+            self._since[request.actor] = time.monotonic()  # before the actor can begin
+        answer, result = make.remote(request.step, opening)
         self._requests.setdefault(request.actor, []).append((request.step, answer, result))
 
     def _wait(self) -> None:
