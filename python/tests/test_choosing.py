@@ -96,6 +96,14 @@ def test_portions_spread_evenly() -> None:
     assert moved <= 140
 
 
+def test_portions_that_a_server_numbers_wrongly() -> None:
+    """They are placed by their hash."""
+    found = [Address("grpc://servers:8815", f"10.0.0.{i}") for i in range(3)]
+    for index, count in ((3, 1), (2, 2), (-1, 4), (0, 0), (1, -5), (2**62, 2**62)):
+        portion = Portion("homefeed", index, count)
+        assert ranked(portion, found) == ranked(str(portion), found)
+
+
 # spec: replicas-1, replicas-2
 def test_names_with_several_addresses(names: dict[str, list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(addresses, "_FRESH", 0.0)

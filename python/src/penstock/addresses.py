@@ -83,7 +83,8 @@ def ranked(key: Key, addresses: Iterable[Address]) -> list[Address]:
     over all servers. Portions of one dataset also spread evenly: no server is the first one of more than its part of them.
     """
     order = sorted(addresses, key=lambda address: (_score(str(key), address), str(address)), reverse=True)
-    if isinstance(key, Portion) and 1 < key.count * len(order) <= _MOST_PAIRS:
+    # The numbers of a portion come from a server.
+    if isinstance(key, Portion) and 0 <= key.index < key.count and 1 < key.count * len(order) <= _MOST_PAIRS:
         home = _dealt(key.dataset, key.count, frozenset(order))[key.index]
         order.sort(key=lambda address: address != home)
     return order
