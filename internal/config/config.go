@@ -88,6 +88,7 @@ type Server struct {
 	Trace            Collector // zero is off
 	TraceEvery       int       // the number of steps of which one is traced
 	TraceHeaders     string    // path; "" is none
+	TraceCA          string    // path; "" stands for the CAs of the system
 	LogLevel         slog.Level
 	LogFormat        string // "text" or "json"
 }

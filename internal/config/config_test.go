@@ -208,6 +208,7 @@ func TestPrecedence(t *testing.T) {
 		"pprof":             {"true", "false", "true", ""},
 		"trace":             {"http://a:1", "http://b:1", "https://a:1", ""},
 		"trace_every":       {"1", "2", "3", ""},
+		"trace_ca":          {"/a", "/b", "/c", ""},
 		"trace_headers":     {"/a", "/b", "/c", ""},
 		"log_level":         {"debug", "warn", "error", ""},
 		"log_format":        {"json", "text", "json", ""},

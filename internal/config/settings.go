@@ -247,6 +247,11 @@ func Settings() []Setting { //nolint:funlen // a table
 			set:   func(s *Server, v value) error { return collector(&s.Trace, v) },
 		},
 		{
+			Name: "trace_ca", Shape: "FILE",
+			Usage: "the CA of the collector's certificate in PEM form, instead of the system's (default: none)",
+			set:   func(s *Server, v value) error { s.TraceCA = v.path(); return nil },
+		},
+		{
 			Name: "trace_every", Default: "100", Shape: "N",
 			Usage: "which steps of a stream are traced: those whose number N divides; clients that trace use the same number",
 			set:   func(s *Server, v value) error { return countFrom(&s.TraceEvery, v, 1) },

@@ -2,7 +2,9 @@ package engine
 
 import (
 	"context"
+	"crypto/x509"
 	"log/slog"
+	"os"
 	"strings"
 	"time"
 
@@ -30,7 +32,11 @@ func (e *Engine) openTraces(s config.Server, metrics *telemetry.Metrics, log *sl
 	if err != nil {
 		return err
 	}
-	exporter, err := otlp.New(otlp.Options{Address: s.Trace.Address, TLS: s.Trace.TLS, Headers: headers, Version: metrics.Version(), Budget: e.Budget, Logger: log})
+	ca, err := traceCA(s)
+	if err != nil {
+		return err
+	}
+	exporter, err := otlp.New(otlp.Options{Address: s.Trace.Address, TLS: s.Trace.TLS, CA: ca, Headers: headers, Version: metrics.Version(), Budget: e.Budget, Logger: log})
 	if err != nil {
 		return err
 	}
@@ -48,6 +54,25 @@ func (e *Engine) openTraces(s config.Server, metrics *telemetry.Metrics, log *sl
 	e.Tracer = trace.New(trace.Options{Every: int64(s.TraceEvery), Clock: clock.Now, Sink: exporter, Spans: keptSpans})
 	log.Info("steps are traced", "collector", s.Trace.Address, "every", s.TraceEvery)
 	return nil
+}
+
+// traceCA reads the file of trace_ca; nil: there is none.
+func traceCA(s config.Server) (*x509.CertPool, error) {
+	if s.TraceCA == "" {
+		return nil, nil //nolint:nilnil // the CAs of the system are used
+	}
+	if !s.Trace.TLS {
+		return nil, fault.InvalidField("trace_ca", "the collector is reached without TLS").WithRemedy("begin trace with https://")
+	}
+	text, err := os.ReadFile(s.TraceCA)
+	if err != nil {
+		return nil, fault.InvalidField("trace_ca", "%v", err)
+	}
+	out := x509.NewCertPool()
+	if !out.AppendCertsFromPEM(text) {
+		return nil, fault.InvalidField("trace_ca", "there is no certificate in %s", s.TraceCA).In("", s.TraceCA).WithRemedy("name a file with certificates in PEM form")
+	}
+	return out, nil
 }
 
 // traceHeaders reads the file of trace_headers: a header on each line that is not empty and does not begin with #.

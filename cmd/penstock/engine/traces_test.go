@@ -1,11 +1,17 @@
 package engine
 
 import (
+	"crypto/x509"
+	"encoding/pem"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/config"
 )
 
 // TestTraceHeaders checks which files of headers are accepted.
@@ -35,4 +41,25 @@ func TestTraceHeaders(t *testing.T) {
 	got, err := traceHeaders("")
 	require.NoError(t, err)
 	require.Empty(t, got)
+}
+
+// The file of trace_ca has the CA of the collector's certificate, and is used with TLS alone.
+func TestTraceCA(t *testing.T) {
+	server := httptest.NewTLSServer(http.NotFoundHandler())
+	defer server.Close()
+	path := filepath.Join(t.TempDir(), "ca.pem")
+	require.NoError(t, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600))
+	secured := config.Collector{Address: "collector:4317", TLS: true}
+	pool, err := traceCA(config.Server{Trace: secured, TraceCA: path})
+	require.NoError(t, err)
+	_, err = server.Certificate().Verify(x509.VerifyOptions{Roots: pool, DNSName: "example.com"})
+	require.NoError(t, err)
+	pool, err = traceCA(config.Server{Trace: secured})
+	require.NoError(t, err)
+	require.Nil(t, pool)
+	_, err = traceCA(config.Server{Trace: config.Collector{Address: "collector:4317"}, TraceCA: path})
+	require.ErrorContains(t, err, "without TLS")
+	require.NoError(t, os.WriteFile(path, []byte("text"), 0o600))
+	_, err = traceCA(config.Server{Trace: secured, TraceCA: path})
+	require.ErrorContains(t, err, "no certificate")
 }

@@ -3,6 +3,7 @@ package otlp
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -38,6 +39,7 @@ const (
 // Options configure an Exporter.
 type Options struct {
 	Address string            // host:port of the collector
+	CA      *x509.CertPool    // of the collector's certificate, with TLS; nil stands for the CAs of the system
 	TLS     bool              // the connection is encrypted, and the collector's certificate is checked
 	Headers map[string]string // of each call, such as those with credentials
 	Version string            // of the program
@@ -73,7 +75,7 @@ func New(o Options) (*Exporter, error) {
 	}
 	security := insecure.NewCredentials()
 	if o.TLS {
-		security = credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS12})
+		security = credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS12, RootCAs: o.CA})
 	}
 	conn, err := grpc.NewClient("passthrough:///"+o.Address, grpc.WithTransportCredentials(security), grpc.WithUserAgent("penstock/"+o.Version))
 	if err != nil {
