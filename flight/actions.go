@@ -209,7 +209,7 @@ func (s *service) explainScale(ctx context.Context, c *call.Call, body []byte) (
 	if err != nil {
 		return nil, err
 	}
-	facts, err := scale.Of(p.Plan, p.Query, sizes)
+	facts, err := scale.Of(p.Plan, p.Query, p.BatchRows, sizes)
 	if err != nil {
 		return nil, err
 	}

@@ -82,7 +82,7 @@ func (m machine) run(ctx context.Context, of layout, replicas, algorithm, epochs
 // facts returns the facts by which the formulas compute what streams of a plan need.
 func (l *lake) facts(p *plan.Plan, streams int) (scale.Facts, error) {
 	q := dataset.Query{Rows: p.Rows, Reading: dataset.Reading{Shard: dataset.Shard{Index: dataset.AllShards, Of: streams}, Wire: dataset.WirePlain}}
-	return scale.Of(p, q, &plan.ColumnSizes{Training: l.trainingBytes, Staging: []map[string]int64{l.stagingBytes}})
+	return scale.Of(p, q, 0, &plan.ColumnSizes{Training: l.trainingBytes, Staging: []map[string]int64{l.stagingBytes}})
 }
 
 // measured are the figures of benchmarks/results/2026-11-30-replicas-links.md, by the number of replicas: rows/s, CPU seconds of

@@ -144,7 +144,6 @@ func TestExplainScale(t *testing.T) {
 		require.Equal(t, "given", sized.Figures[1].Rests)
 		require.NotContains(t, got.stdout, `"text"`)
 		for load, says := range map[string]string{
-			"trainers=2,step=10ms":                           "scale.rows: missing: the query has no batch_rows",
 			"trainers=3,step=10ms,rows=9":                    "3 trainers do not divide 4 lanes",
 			"trainers=2,stepp=10ms,rows=9":                   `(did you mean "step"?)`,
 			"trainers=2,step=10,rows=9":                      `"10" is not a time such as 5ms or 1.5s`,
@@ -156,6 +155,11 @@ func TestExplainScale(t *testing.T) {
 			require.Equal(t, exitFailure, got.code, load)
 			require.Contains(t, got.stderr, says, load)
 		}
+		got = explain("--scale", "trainers=2,step=10ms")
+		require.Regexp(t, `step_rows +\d+ rows +assumed`, got.stdout)
+		require.Regexp(t, `rows_per_second +.* +assumed`, got.stdout)
+		got = explain("--scale", "trainers=2,step=10ms", "--query", `{"batch_requests": 8}`)
+		require.Contains(t, got.stderr, "scale.rows: missing: batches of the query are some requests")
 		got = explain("--scale", "trainers=2,step=1s", "--splits")
 		require.Contains(t, got.stderr, "give one of them")
 	}

@@ -22,8 +22,10 @@ type Facts struct {
 	Streams       int   `json:"streams"`
 	Lanes         int   `json:"lanes"`
 	Splits        int   `json:"splits"`
-	StepRows      int64 `json:"step_rows"` // of a batch of one stream; 0: the query does not say
-	Indexed       bool  `json:"indexed"`   // whether the query's batches are, or may be, indexed
+	StepRows      int64 `json:"step_rows"` // of a batch of one stream; 0: batches are some requests
+	// Chosen is whether StepRows is the size that the server chooses, because the query does not say.
+	Chosen  bool `json:"chosen,omitempty"`
+	Indexed bool `json:"indexed"` // whether the query's batches are, or may be, indexed
 	// RowBytes and IndexedBytes estimate the bytes of a row on the wire, plain and indexed.
 	RowBytes     float64 `json:"row_bytes"`
 	IndexedBytes float64 `json:"indexed_bytes"`
@@ -54,8 +56,9 @@ type Entry struct {
 	Users   int    `json:"users"`   // streams that need a group, of all groups
 }
 
-// Of returns the facts of the plan of a query. The columns' sizes may be nil. A stream reads the lanes of its shard.
-func Of(p *plan.Plan, q dataset.Query, sizes *plan.ColumnSizes) (Facts, error) {
+// Of returns the facts of the plan of a query. The columns' sizes may be nil. A stream reads the lanes of its shard. chosen is the
+// number of rows of a batch, if the query does not say.
+func Of(p *plan.Plan, q dataset.Query, chosen int, sizes *plan.ColumnSizes) (Facts, error) {
 	outputs, err := p.Relation.Choose(q.Selection())
 	if err != nil {
 		return Facts{}, err
@@ -73,8 +76,11 @@ func Of(p *plan.Plan, q dataset.Query, sizes *plan.ColumnSizes) (Facts, error) {
 		Streams: max(1, q.Shard.Of), Lanes: len(p.Lanes), Splits: len(p.Splits),
 		StepRows: int64(q.BatchRows), Indexed: indexed, Staging: []Entry{},
 	}
-	if q.GlobalBatchRows > 0 {
+	switch {
+	case q.GlobalBatchRows > 0:
 		f.StepRows = int64(q.GlobalBatchRows / f.Streams)
+	case q.BatchRows == 0 && q.BatchRequests == 0:
+		f.StepRows, f.Chosen = int64(chosen), true
 	}
 	f.read(p, sizes)
 	open := p.OpenRowGroups()

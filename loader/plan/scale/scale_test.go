@@ -146,11 +146,12 @@ func TestFactsOfAPlan(t *testing.T) {
 	p, err := plantest.Joined(plantest.Homefeed(e), tables, files, dataset.Query{Rows: dataset.Rows{Dataset: "home", Lanes: 4}})
 	require.NoError(t, err)
 	q := dataset.Query{Rows: p.Rows, Reading: dataset.Reading{Shard: dataset.Shard{Of: 2}, GlobalBatchRows: 200, Wire: dataset.WirePlain}}
-	f, err := scale.Of(p, q, nil)
+	f, err := scale.Of(p, q, 7, nil)
 	require.NoError(t, err)
 	require.Equal(t, p.StoredRows, f.Rows)
 	require.Equal(t, []int{2, 4, len(p.Splits)}, []int{f.Streams, f.Lanes, f.Splits})
 	require.EqualValues(t, 100, f.StepRows)
+	require.False(t, f.Chosen)
 	require.True(t, f.LanesKeepRows, "of the stored order")
 	require.False(t, f.Indexed)
 	require.Equal(t, p.TrainingBytes(), f.Training.Bytes)
@@ -169,7 +170,7 @@ func TestFactsOfAPlan(t *testing.T) {
 			sizes.Training[of.File.Location] = 1
 		}
 	}
-	f, err = scale.Of(p, q, sizes)
+	f, err = scale.Of(p, q, 0, sizes)
 	require.NoError(t, err)
 	require.EqualValues(t, f.Training.Files, f.Training.Bytes)
 	text, err := json.Marshal(f)
@@ -182,8 +183,10 @@ func TestSizesOfRows(t *testing.T) {
 	tables, files := plantest.Days([]int64{1, 2}, []int64{1, 2})
 	p, err := plantest.Joined(plantest.Homefeed(plantest.Entry()), tables, files, dataset.Query{Rows: dataset.Rows{Dataset: "home"}})
 	require.NoError(t, err)
-	f, err := scale.Of(p, dataset.Query{Rows: p.Rows, Reading: dataset.Reading{Wire: dataset.WireAuto}}, nil)
+	f, err := scale.Of(p, dataset.Query{Rows: p.Rows, Reading: dataset.Reading{Wire: dataset.WireAuto}}, 7, nil)
 	require.NoError(t, err)
+	require.EqualValues(t, 7, f.StepRows, "the query does not say")
+	require.True(t, f.Chosen)
 	require.True(t, f.Indexed)
 	require.InDelta(t, 16+33.0/8, f.RowBytes, 0.26, "two int64, one nullable int32, and bits of nullable columns")
 	require.LessOrEqual(t, f.IndexedBytes, f.RowBytes)
@@ -191,7 +194,7 @@ func TestSizesOfRows(t *testing.T) {
 	tables[0].Fields = append(tables[0].Fields, catalog.Field{ID: 9, Name: "text", Type: arrow.BinaryTypes.String})
 	p, err = plantest.Joined(plantest.Homefeed(plantest.Entry()), tables, files, dataset.Query{Rows: dataset.Rows{Dataset: "home"}})
 	require.NoError(t, err)
-	longer, err := scale.Of(p, dataset.Query{Rows: p.Rows, Reading: dataset.Reading{Wire: dataset.WirePlain}}, nil)
+	longer, err := scale.Of(p, dataset.Query{Rows: p.Rows, Reading: dataset.Reading{Wire: dataset.WirePlain}}, 7, nil)
 	require.NoError(t, err)
 	require.Greater(t, longer.RowBytes, f.RowBytes+4)
 }

@@ -48,12 +48,13 @@ type sizing struct {
 	rests   Basis   // of row
 	cpu     float64 // CPU seconds of a row
 	cpuRest Basis
+	step    Basis // of the rows of a batch, and of what is computed from them
 }
 
 // Of returns what a job needs. It fails if the number of rows of a batch is not known, or if no number of servers has enough memory.
 func (l Load) Of(f Facts) (Sizing, error) {
 	if l.Rows == 0 && f.StepRows == 0 {
-		return Sizing{}, fault.InvalidField("scale.rows", "missing: the query has no batch_rows").WithRemedy("add rows=, the rows of one batch of a trainer")
+		return Sizing{}, fault.InvalidField("scale.rows", "missing: batches of the query are some requests").WithRemedy("add rows=, the rows of one batch of a trainer")
 	}
 	s := sizing{facts: f, load: l}
 	s.rows()
@@ -87,17 +88,20 @@ func (s *sizing) add(r result, rests Basis, how string, args ...any) float64 {
 
 // rows is the number of rows of a batch.
 func (s *sizing) rows() {
-	if s.load.Rows > 0 {
-		s.facts.StepRows = s.load.Rows
-		s.add(result{"step_rows", float64(s.load.Rows), "rows"}, Given, "rows")
-		return
+	how := "batch of the query"
+	s.step = Given
+	switch {
+	case s.load.Rows > 0:
+		s.facts.StepRows, how = s.load.Rows, "rows"
+	case s.facts.Chosen:
+		s.step, how = Assumed, "the batch that a server chooses; rows= and batch_rows are not given"
 	}
-	s.add(result{"step_rows", float64(s.facts.StepRows), "rows"}, Given, "batch of the query")
+	s.add(result{"step_rows", float64(s.facts.StepRows), "rows"}, s.step, "%s", how)
 }
 
 func (s *sizing) rate() float64 {
 	rate := float64(s.load.Trainers) * float64(s.facts.StepRows) / s.load.Step.Seconds()
-	return s.add(result{"rows_per_second", rate, "rows/s"}, Given, "%d trainers × %d rows / %s", s.load.Trainers, s.facts.StepRows, s.load.Step)
+	return s.add(result{"rows_per_second", rate, "rows/s"}, s.step, "%d trainers × %d rows / %s", s.load.Trainers, s.facts.StepRows, s.load.Step)
 }
 
 func (s *sizing) epoch(rate float64) {
@@ -106,7 +110,7 @@ func (s *sizing) epoch(rate float64) {
 		rests, how = Estimate, "as stored, before deletes, filters and joins"
 	}
 	s.add(result{"epoch_rows", float64(s.facts.Rows), "rows"}, rests, "%s", how)
-	s.add(result{"epoch_seconds", float64(s.facts.Rows) / rate, "s"}, rests, "epoch_rows / rows_per_second")
+	s.add(result{"epoch_seconds", float64(s.facts.Rows) / rate, "s"}, weaker(s.step, rests), "epoch_rows / rows_per_second")
 }
 
 // wire is the size of rows.
@@ -138,7 +142,7 @@ func (s *sizing) wire() {
 
 // processor is the number of cores of all servers.
 func (s *sizing) processor(rate float64) float64 {
-	return s.add(result{"cores", headroom * rate * s.cpu, "cores"}, s.cpuRest, "%d × rows_per_second × row_cpu", headroom)
+	return s.add(result{"cores", headroom * rate * s.cpu, "cores"}, weaker(s.step, s.cpuRest), "%d × rows_per_second × row_cpu", headroom)
 }
 
 // network is what all servers send, in bytes/s.
@@ -147,7 +151,7 @@ func (s *sizing) network(rate float64) float64 {
 	if s.facts.Indexed {
 		form = "row_indexed"
 	}
-	s.add(result{"network", rate * s.row * 8 / 1e9, "Gbit/s"}, s.rests, "rows_per_second × %s", form)
+	s.add(result{"network", rate * s.row * 8 / 1e9, "Gbit/s"}, weaker(s.step, s.rests), "rows_per_second × %s", form)
 	return rate * s.row
 }
 
@@ -160,12 +164,14 @@ func (s *sizing) servers(cores, network float64) (int, error) {
 		return assumed, Assumed
 	}
 	each, rests := of(float64(s.load.Cores), assumedCores)
-	byCores := s.add(result{"servers_by_cores", max(1, math.Ceil(cores/each)), "servers"}, weaker(rests, s.cpuRest), "cores / %g", each)
+	coresBasis := weaker(s.step, weaker(rests, s.cpuRest))
+	byCores := s.add(result{"servers_by_cores", max(1, math.Ceil(cores/each)), "servers"}, coresBasis, "cores / %g", each)
 	link, rests := of(s.load.Link, assumedLink)
 	if err := s.stream(cores, network, link); err != nil {
 		return 0, err
 	}
-	byLinks := s.add(result{"servers_by_network", max(1, math.Ceil(network/link/UsableLink)), "servers"}, weaker(rests, s.rests), "network / (%.1f × %g Gbit/s)", UsableLink, link*8/1e9)
+	linksBasis := weaker(s.step, weaker(rests, s.rests))
+	byLinks := s.add(result{"servers_by_network", max(1, math.Ceil(network/link/UsableLink)), "servers"}, linksBasis, "network / (%.1f × %g Gbit/s)", UsableLink, link*8/1e9)
 	memory, rests := of(float64(s.load.Memory), assumedMemory)
 	least := s.facts.Streams + 1
 	for n := s.facts.Streams; n > 0 && Process(s.budget(n)) <= memory && s.each(n) <= Slots(memory*defaultShare); n-- {
@@ -175,16 +181,17 @@ func (s *sizing) servers(cores, network float64) (int, error) {
 		return 0, fault.InvalidField("scale.memory", "a server with one stream needs %s", fault.Size(int64(Process(s.budget(s.facts.Streams))))).
 			WithRemedy("give servers more memory, or the query fewer lanes or a smaller shuffle_window")
 	}
-	byMemory := s.add(result{"servers_by_memory", float64(least), "servers"}, weaker(rests, Estimate), "the least number whose server_memory is at most %s", fault.Size(int64(memory)))
+	memoryBasis := weaker(s.step, weaker(rests, Estimate))
+	byMemory := s.add(result{"servers_by_memory", float64(least), "servers"}, memoryBasis, "the least number whose server_memory is at most %s", fault.Size(int64(memory)))
 	n := int(max(byCores, byLinks, byMemory)) + 1
-	s.add(result{"servers", float64(n), "servers"}, weaker(rests, Estimate), "the largest of the three, and one that may be lost")
+	s.add(result{"servers", float64(n), "servers"}, weaker(coresBasis, weaker(linksBasis, memoryBasis)), "the largest of the three, and one that may be lost")
 	return n, nil
 }
 
 // stream checks that a server can serve one stream at its speed: a stream is not divided among servers.
 func (s *sizing) stream(cores, network, link float64) error {
 	streams := float64(s.facts.Streams)
-	one := s.add(result{"stream_network", network / streams * 8 / 1e9, "Gbit/s"}, s.rests, "network / %d streams", s.facts.Streams)
+	one := s.add(result{"stream_network", network / streams * 8 / 1e9, "Gbit/s"}, weaker(s.step, s.rests), "network / %d streams", s.facts.Streams)
 	if most := UsableLink * link * 8 / 1e9; one > most {
 		return fault.InvalidField("scale.link", "one stream needs %s Gbit/s, and a link of %g Gbit/s gives it %.3g", number(one), link*8/1e9, most).
 			WithRemedy("use faster links, indexed batches, servers on the trainers' hosts, or more trainers with smaller batches")
@@ -193,7 +200,7 @@ func (s *sizing) stream(cores, network, link float64) error {
 	if s.facts.Indexed {
 		most = streamCoresIndexed
 	}
-	if one := s.add(result{"stream_cores", cores / headroom / streams, "cores"}, s.cpuRest, "rows_per_second × row_cpu / %d streams; a stream uses at most %g", s.facts.Streams, most); one > most {
+	if one := s.add(result{"stream_cores", cores / headroom / streams, "cores"}, weaker(s.step, s.cpuRest), "rows_per_second × row_cpu / %d streams; a stream uses at most %g", s.facts.Streams, most); one > most {
 		return fault.InvalidField("scale.step", "one stream needs %s cores, and uses at most %g", number(one), most).
 			WithRemedy("use indexed batches, or more trainers with smaller batches")
 	}
@@ -211,8 +218,8 @@ func (s *sizing) budget(n int) float64 {
 func (s *sizing) memory(n int) {
 	needed := max(1, n-1)
 	streams := s.add(result{"server_streams", float64(s.each(needed)), "streams"}, Metadata, "%s / %s, one lost", fault.Count(s.facts.Streams, "stream"), fault.Count(needed, "server"))
-	budget := s.add(result{"server_budget", s.budget(needed), "B"}, Estimate, "lanes × %s, build sides of %d × their files, %d batches of each stream", fault.Size(s.facts.LaneBytes), decoded, batchesHeld)
-	s.add(result{"server_memory", Process(budget), "B"}, Estimate, "1.25 × server_budget + 256 MiB")
+	budget := s.add(result{"server_budget", s.budget(needed), "B"}, weaker(s.step, Estimate), "lanes × %s, build sides of %d × their files, %d batches of each stream", fault.Size(s.facts.LaneBytes), decoded, batchesHeld)
+	s.add(result{"server_memory", Process(budget), "B"}, weaker(s.step, Estimate), "1.25 × server_budget + 256 MiB")
 	s.add(result{"server_slots", float64(Slots(float64(cmp.Or(s.load.Memory, assumedMemory)) * defaultShare)), "streams"}, Metadata, "max_streams, if memory is half of the machine; %g are used", streams)
 	s.add(result{"cache_budget", s.facts.CacheBudget(needed), "B"}, Estimate, "4 × the decoded columns or the build sides of a server, for later epochs")
 }
@@ -235,7 +242,7 @@ func (s *sizing) storage(n int, rate float64) {
 		true: "with cache_budget: lanes keep their rows", false: "with cache_budget: lanes have other rows in each epoch (algorithm 1)",
 	}[f.LanesKeepRows])
 	s.add(result{"epoch_requests", f.Requests(n), "requests"}, Estimate, "%d for each file that a stream or a build side opens", requestsPerFile)
-	s.add(result{"storage", read * rate / float64(max(1, f.Rows)), "B/s"}, Estimate, "epoch_read / epoch_seconds")
+	s.add(result{"storage", read * rate / float64(max(1, f.Rows)), "B/s"}, weaker(s.step, Estimate), "epoch_read / epoch_seconds")
 }
 
 // loss is what one lost server of n costs.
@@ -258,7 +265,7 @@ func (s *sizing) cost(n int, rate float64) {
 	if l.ServerPrice > 0 {
 		s.add(result{"cost_per_hour", servers, ""}, Estimate, "servers × %g", l.ServerPrice)
 	}
-	s.add(result{"cost_per_epoch", servers*hours + f.Requests(n)/1e3*l.RequestPrice + float64(f.Rows)*s.row/1e9*l.TrafficPrice, ""}, Estimate,
+	s.add(result{"cost_per_epoch", servers*hours + f.Requests(n)/1e3*l.RequestPrice + float64(f.Rows)*s.row/1e9*l.TrafficPrice, ""}, weaker(s.step, Estimate),
 		"servers, epoch_requests / 1000 × %g, epoch_rows × bytes of a row / 10^9 × %g", l.RequestPrice, l.TrafficPrice)
 }
 
