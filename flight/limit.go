@@ -11,12 +11,8 @@ import (
 // for it. It is nil if nothing is known yet.
 func (s ServerStatus) LimitOf(one StreamStatus) *slowness.Limit {
 	ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
-	r := one.Reads
 	spent := slowness.Spent{
-		Open: ms(one.OpenMS), Times: one.totals(), Beside: ms(one.Beside), Cores: s.Cores,
-		Reads: waits.Reads{
-			Requests: r.Requests, Failed: r.Failed, Bytes: r.Bytes, Took: ms(r.Took), First: ms(r.First), Delayed: ms(r.Delayed), Sought: r.Sought, Found: r.Found,
-		},
+		Open: ms(one.OpenMS), Times: one.totals(), Beside: ms(one.Beside), Cores: s.Cores, Reads: one.Reads.reads(),
 	}
 	if m := s.Memory; m != nil {
 		spent.InFlight = m.InFlightLimit > 0 && m.InFlight > m.InFlightLimit/2
@@ -54,11 +50,7 @@ func (one StreamStatus) Since(before StreamStatus) StreamStatus {
 	out.Mapped -= before.Mapped
 	out.Beside -= before.Beside
 	out.Waited, out.Worked = waitedTime(a), workedTime(a)
-	r, f := &out.Reads, before.Reads
-	*r = ReadCounts{
-		Requests: r.Requests - f.Requests, Failed: r.Failed - f.Failed, Bytes: r.Bytes - f.Bytes, Took: r.Took - f.Took, First: r.First - f.First,
-		Delayed: r.Delayed - f.Delayed, Sought: r.Sought - f.Sought, Found: r.Found - f.Found,
-	}
+	out.Reads = readCounts(one.Reads.reads().Since(before.Reads.reads()))
 	return out
 }
 
@@ -78,10 +70,19 @@ func workedTime(all waits.Totals) WorkedTime {
 	}
 }
 
+// readCounts returns reads as the status has them, with times in milliseconds.
 func readCounts(r waits.Reads) ReadCounts {
 	return ReadCounts{
 		Requests: r.Requests, Failed: r.Failed, Bytes: r.Bytes, Took: r.Took.Milliseconds(), First: r.First.Milliseconds(),
 		Delayed: r.Delayed.Milliseconds(), Sought: r.Sought, Found: r.Found,
+	}
+}
+
+// reads is the inverse of readCounts.
+func (r ReadCounts) reads() waits.Reads {
+	ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+	return waits.Reads{
+		Requests: r.Requests, Failed: r.Failed, Bytes: r.Bytes, Took: ms(r.Took), First: ms(r.First), Delayed: ms(r.Delayed), Sought: r.Sought, Found: r.Found,
 	}
 }
 

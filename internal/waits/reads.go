@@ -30,6 +30,12 @@ func (r *Reads) add(to, from Reads) {
 	r.Found += to.Found - from.Found
 }
 
+// Since returns the reads after an earlier count of the same stream.
+func (r Reads) Since(before Reads) (out Reads) {
+	out.add(r, before)
+	return out
+}
+
 // Read counts reads for the stream of a context.
 func Read(ctx context.Context, of Reads) {
 	if w := Of(ctx); w != nil {
