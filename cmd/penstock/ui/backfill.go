@@ -18,6 +18,7 @@ type backfillBody struct {
 	// Snapshot is the id of the snapshot that the branch is at, and Main of the one that main is at; "" if main has none.
 	Snapshot, Main string
 	Published      bool
+	Next           string // what to do with a branch that cannot be published
 	Stages         []stageRow
 	Coverage       covered
 	Statistics     string // the address that compares the branch with main
@@ -33,7 +34,7 @@ func (p *pages) backfill(ctx context.Context, r *http.Request) (shown, error) {
 	if err != nil {
 		return shown{}, err
 	}
-	body := backfillBody{backfillRow: rowOfBackfill(state), acts: p.acts(state.Table), Snapshot: strconv.FormatInt(state.Head, 10), Published: state.Published}
+	body := backfillBody{backfillRow: rowOfBackfill(state), acts: p.acts(state.Table), Snapshot: strconv.FormatInt(state.Head, 10), Published: state.Published, Next: state.next()}
 	if state.Main != 0 {
 		body.Main = strconv.FormatInt(state.Main, 10)
 	}

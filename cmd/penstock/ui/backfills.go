@@ -198,6 +198,19 @@ func (b *branchState) text() string {
 	return "can be published"
 }
 
+// next says what to do with a branch that cannot be published; "" if the page offers it.
+func (b *branchState) next() string {
+	switch {
+	case b.Published:
+		return ""
+	case b.Unknown:
+		return "penstock log shows more snapshots of main and of the branch. If they have none in common, stage the rows again to a new branch, which begins at main."
+	case b.Behind > 0:
+		return "Stage the rows again to a new branch, which begins at main, and publish that one. This branch changes nothing until then; take its stages back if nobody needs them."
+	}
+	return ""
+}
+
 // sum adds a count of entries; "–" if one of them is not known.
 func sum(of []history.Entry, count func(history.Entry) *int64) string {
 	total := int64(0)
