@@ -162,7 +162,7 @@ class Faults(Accidents):
         open: while it is not set, requests wait.
         delay: seconds before each answer.
         pace: the number of bytes that an answer sends in a second; 0: all at once.
-        throttled: of how many requests one is answered with status 503; 0: none.
+        throttled: of how many requests all but one are answered with status 503; 0: none fails.
     """
 
     def __init__(self) -> None:
