@@ -35,6 +35,9 @@ def test_a_stream_is_closed_while_the_thread_starts(monkeypatch: pytest.MonkeyPa
             collector.join(20)
             assert not collector.is_alive(), "the lock is held"
 
+        def is_alive(self) -> bool:
+            return False
+
     monkeypatch.setattr(following.threading, "Thread", Starting)  # type: ignore[attr-defined]
     followed(follower)
 
