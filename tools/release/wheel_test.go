@@ -140,7 +140,7 @@ func TestLinksOfPagesInTheWheel(t *testing.T) {
 	require.Greater(t, len(pages), 50)
 	require.Empty(t, brokenLinks(pages))
 	require.Contains(t, pages["python.md"], "`client.read(")
-	require.Contains(t, pages["sizing.md"], "(`benchmarks/README.md` in the repository)")
+	require.Contains(t, pages["scale.md"], "(`benchmarks/README.md` in the repository)")
 	require.Contains(t, pages["layout.md"], "\nThe 8 buckets of a training table with 4 and with 6 buckets of staging tables (`docs/pictures/")
 	require.Len(t, brokenLinks(map[string]string{"a.md": "# A\n[b](b.md) [c](c.md#none) [d](../d.go) [e](#a) [f](c.md#c)", "c.md": "# C"}), 3)
 }
