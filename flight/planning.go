@@ -91,7 +91,7 @@ func (s *Server) planShown(ctx context.Context, may access.Grant, query dataset.
 	return s.planQuery(ctx, may, query, one.awaits)
 }
 
-// planRequest returns what the loader plans for a caller. awaits is told what the call waits for.
+// planRequest returns what the loader plans for a caller. awaits receives what the call waits for.
 func planRequest(ctx context.Context, may access.Grant, query dataset.Query, awaits func(string)) loader.PlanRequest {
 	return loader.PlanRequest{
 		Query: query, Rights: may.Rights, Step: func(step loader.PlanStep) { awaits(step.Awaits()) },

@@ -53,7 +53,7 @@ func (s *Server) plan(ctx context.Context, c *call.Call, query dataset.Query, wh
 // changing.
 const maxPlanned = 4
 
-// planQuery plans a query within the rights of its caller. awaits is told what the call waits for.
+// planQuery plans a query within the rights of its caller. awaits receives what the call waits for.
 func (s *Server) planQuery(ctx context.Context, may access.Grant, query dataset.Query, awaits func(string)) (planned, error) {
 	if err := may.Call.Slot.EnterCall(ctx); err != nil {
 		return planned{}, err

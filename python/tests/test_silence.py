@@ -61,7 +61,7 @@ def test_a_suspended_server_is_left(world: World) -> None:
 
 # spec: replicas-8
 def test_a_connection_that_falls_silent_is_lost(world: World) -> None:
-    """The network loses all packets, and no end is told."""
+    """The network loses all packets, and neither end receives a reset."""
     with (
         Server(world.config) as server,
         Proxy(server.address) as proxy,

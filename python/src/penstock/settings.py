@@ -78,7 +78,7 @@ class Settings:
 
     @property
     def moves(self) -> bool:
-        """Whether streams continue on another server if theirs is told to stop, instead of ending with an error."""
+        """Whether streams continue on another server if theirs stops, instead of ending with an error."""
         return self.reconnect > 0 and self.private is None
 
     def connect(self, address: Address, calls: Calls) -> flight.FlightClient:
