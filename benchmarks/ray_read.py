@@ -8,9 +8,10 @@ Each entrant reads all rows of T with a Ray of two CPUs of its own, one after th
     join    Ray Data reads the Parquet files of both tables and joins them
 
 All go through Ray Data's iter_batches in one process, which checks the number of rows and that features belong to their
-rows. Memory is the maximum over time of the sum of the proportional set sizes of all processes, the server among them, also
-without what an idle Ray takes. An entrant that passes a limit of time or memory is ended: what it took until then is the
-least that it needs. The exit code is 1 if ours takes more than 0.4 of the join's time or memory, or more than 1.25 of the sum
+rows. Ray's store has Ray's default size. The join's blocks have Ray's default size, those of ours and floor the size that docs/ray.md
+recommends. Memory is the maximum over time of the sum of the proportional set sizes of all processes, the server among them,
+also without what an idle Ray takes. An entrant that passes a limit of time or memory is ended: what it took until then is
+the least that it needs. The exit code is 1 if ours takes more than 0.4 of the join's time or memory, or more than 1.25 of the sum
 of floor and plain.
 
     make build .venv/torch/.stamp .venv/ray/.stamp .venv/bench/.stamp
@@ -78,26 +79,25 @@ class Job:
         address: the server's.
         inputs: the files of both tables, and the answer.
         blocks: the folder of the files in memory.
-        store: the bytes of Ray's object store.
-        block: the most bytes of Ray's blocks.
+        store: the bytes of Ray's object store; None for Ray's default.
+        block: the most bytes of Ray's blocks; None for Ray's default.
     """
 
     address: str
     inputs: Inputs
     blocks: Path
-    store: int
-    block: int
+    store: int | None
+    block: int | None
 
 
 def main() -> int:
     """Measures all entrants, or reads as one of them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--tables", type=Path, default=ROOT / ".bench" / "full")
-    parser.add_argument("--memory", default="1GiB", help="the server's budget")
-    parser.add_argument("--store", type=int, default=2 << 30, help="bytes of Ray's object store")
-    parser.add_argument(
-        "--block", type=int, default=128 << 20, help="bytes of Ray's blocks, here Ray's own default"
-    )
+    parser.add_argument("--memory", default="256MiB", help="the server's budget")
+    parser.add_argument("--store", type=int, help="bytes of Ray's object store, instead of Ray's default")
+    parser.add_argument("--block", type=int, default=32 << 20, help="bytes of the blocks of ours and floor")
+    parser.add_argument("--join-block", type=int, help="bytes of the join's blocks, instead of Ray's default")
     parser.add_argument("--most-seconds", type=float, default=3600.0, help="an entrant's limit of time")
     parser.add_argument("--most-memory", type=int, default=16 << 30, help="its limit of memory, in bytes")
     parser.add_argument("--entrants", nargs="+", choices=ENTRANTS, default=ENTRANTS)
@@ -108,7 +108,8 @@ def main() -> int:
     given = parser.parse_args()
     inputs = Inputs.load(given.tables / "t.json")
     if given.one is not None:
-        read(given.one, Job(given.address, inputs, given.blocks, given.store, given.block), given.into)
+        block = given.join_block if given.one == "join" else given.block
+        read(given.one, Job(given.address, inputs, given.blocks, given.store, block), given.into)
         return 0
     program = running.Program(
         Path(os.environ.get("PENSTOCK_BIN", ROOT / "bin" / "penstock")), (("memory", given.memory),)
@@ -120,8 +121,11 @@ def main() -> int:
             with running.serving(program.command(given.tables / "penstock.yaml", "127.0.0.1:0")) as server:
                 if name == "floor":
                     keep_blocks(server.first, blocks)
-                sizes = ["--store", str(given.store), "--block", str(given.block)]
-                arguments = ["--tables", str(given.tables), *sizes]
+                sizes = {"--store": given.store, "--block": given.block, "--join-block": given.join_block}
+                arguments = ["--tables", str(given.tables)]
+                arguments += [
+                    text for of, size in sizes.items() if size is not None for text in (of, str(size))
+                ]
                 of_job = ["--one", name, "--address", server.first, "--blocks", str(blocks)]
                 limits = given.most_seconds, given.most_memory
                 found[name] = measure([*arguments, *of_job], server.pid, *limits)
@@ -277,7 +281,8 @@ def through_ray(name: str, job: Job) -> Generator[Any, None, None]:
         )
         try:
             ray.data.DataContext.get_current().enable_progress_bars = False
-            ray.data.DataContext.get_current().target_max_block_size = job.block
+            if job.block is not None:
+                ray.data.DataContext.get_current().target_max_block_size = job.block
             ray.data.range(2 * CPUS, override_num_blocks=2 * CPUS).map_batches(lambda one: one).materialize()
             yield None
             yield from DATASETS[name](job).iter_batches(batch_size=None, batch_format="pyarrow")

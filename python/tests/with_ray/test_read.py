@@ -32,7 +32,7 @@ from penstock import errors
 from penstock.access import Access
 from penstock.plan import Endpoint, JoinedFiles
 from penstock.ray.held import hold_once
-from penstock.ray.source import PenstockDatasource, _parts
+from penstock.ray.source import PenstockDatasource, _parts, _undivided
 
 pytest_plugins = ["local_ray"]
 pytestmark = pytest.mark.usefixtures("local_ray", "context")
@@ -128,6 +128,27 @@ def test_tasks_are_consecutive_splits_of_the_same_files() -> None:
         for part, following in itertools.pairwise(parts):  # no part could have been longer
             more = (sum(weight[one] for one in part) + weight[following[0]]) * parallelism > sum(sizes)
             assert more or part[0].files is None or following[0].files != part[0].files
+
+
+def test_tasks_for_all_cpus_are_not_divided(address: str) -> None:
+    """Ray copies the rows of a divided task, and does not fuse it with the next function."""
+
+    def operators(**options: Any) -> str:
+        ds = penstock.ray.read(address, "d", columns=["row"], options=options).map_batches(
+            lambda batch: batch
+        )
+        return str(ds.materialize().stats())
+
+    assert "ReadPenstock->MapBatches" in operators()
+    assert "ReadPenstock->SplitBlocks(2)" in operators(override_num_blocks=16)
+
+
+def test_few_tasks_are_divided() -> None:
+    cpus = ray.cluster_resources()["CPU"]
+    assert _undivided(int(2 * cpus) - 1) == {}
+    assert _undivided(int(2 * cpus)) == {"override_num_blocks": 2 * cpus}
+    least = ray.data.DataContext.get_current().read_op_min_num_blocks
+    assert _undivided(least) == {}, "these are read by tasks of several splits"
 
 
 def test_preserve_order_gives_the_order_of_the_stream(address: str, context: ray.data.DataContext) -> None:

@@ -31,6 +31,9 @@ T = TypeVar("T")
 # The query fields of which one sets the size of batches.
 _SIZES = {"batch_rows", "global_batch_rows", "batch_requests"}
 
+# Tasks for each CPU that keep all of them busy until the end, nearly.
+_TASKS_OF_CPU = 2
+
 # Bytes of a value whose size its type does not tell, for the estimate that Ray begins with.
 _TEXT, _LIST = 24, 160
 
@@ -52,7 +55,8 @@ def read(
     Args:
         servers: the servers' addresses as in `penstock.connect`, or a client without credentials of its own.
         dataset: the name of a dataset on the server, or a dataset as a mapping.
-        options: options of `ray.data.read_datasource`, such as `concurrency` or `num_cpus`.
+        options: options of `ray.data.read_datasource`, such as `concurrency` or `num_cpus`. Without `override_num_blocks`,
+            tasks are not divided into more blocks if they are enough for all CPUs.
         fields: the query's other fields, and files with credentials.
 
     Raises:
@@ -60,7 +64,21 @@ def read(
     """
     given, files = separated("penstock.ray.read", fields)
     form = query.form(dataset, {**given, "endpoints": "splits", "wire": "plain"})
-    return ray.data.read_datasource(PenstockDatasource(Access.of(servers, files), form), **(options or {}))
+    source = PenstockDatasource(Access.of(servers, files), form)
+    return ray.data.read_datasource(source, **(_undivided(source.splits) | dict(options or {})))
+
+
+def _undivided(splits: int) -> dict[str, int]:
+    """Returns the option with which Ray does not divide tasks into blocks, if there are enough tasks for the cluster's CPUs.
+
+    To divide a task, Ray collects its rows, copies them, and does not fuse the task with the transforms that follow.
+    """
+    if not ray.is_initialized():
+        ray.init()
+    cpus = ray.cluster_resources().get("CPU", 1.0)
+    # With this many tasks, Ray divides none, and a task may read several splits.
+    undivided = ray.data.DataContext.get_current().read_op_min_num_blocks
+    return {"override_num_blocks": splits} if _TASKS_OF_CPU * cpus <= splits < undivided else {}
 
 
 class Plans:
@@ -128,6 +146,11 @@ class PenstockDatasource(ray.data.Datasource):
         self._whole = plan.schema
         self._names = tuple(plan.schema.names)
         self._condition: Expr | None = None
+
+    @property
+    def splits(self) -> int:
+        """The number of splits with rows."""
+        return sum(bool(one.splits) for one in self._plans.of(self._selected()).endpoints)
 
     def get_name(self) -> str:
         """The name of the read tasks."""
