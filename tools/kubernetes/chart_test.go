@@ -35,6 +35,7 @@ func TestOnAControlPlane(t *testing.T) {
 		t.Run("ServersOf"+name, func(t *testing.T) { c.testServers(t, name) })
 	}
 	t.Run("UnknownFieldsAreRefused", c.testUnknownFields)
+	t.Run("UnconfinedPodsAreRefused", c.testUnconfinedPods)
 	t.Run("TrainingJobs", c.testTrainingJobs)
 }
 
@@ -196,8 +197,8 @@ func (c *cluster) testUnknownFields(t *testing.T) {
 	c.namespace(t, "wrong")
 	objects := rendered(t, "wrong", valuesOf(t, "tokens"))
 	objects = append(objects, rendered(t, "wrong", valuesOf(t, "cache"))...)
-	objects = append(objects, readObjects(t, "../../deploy/kubernetes/jobset.yaml")...)
-	objects = append(objects, readObjects(t, "../../deploy/kubernetes/trainjob.yaml")...)
+	objects = append(objects, readObjects(t, filepath.Join(examples, "jobset.yaml"))...)
+	objects = append(objects, readObjects(t, filepath.Join(examples, "trainjob.yaml"))...)
 	refused := map[string]bool{}
 	for _, one := range objects {
 		if _, has := one.Object["spec"]; !has {
@@ -208,7 +209,7 @@ func (c *cluster) testUnknownFields(t *testing.T) {
 		require.ErrorContains(t, err, "fieldOfNoKind", one.GetKind())
 		refused[one.GetKind()] = true
 	}
-	for _, kind := range []string{"Deployment", "StatefulSet", "Service", "PodDisruptionBudget", "ScaledObject", "ServiceMonitor", "PrometheusRule", "JobSet", "TrainJob"} {
+	for _, kind := range []string{"Deployment", "StatefulSet", "Service", "PodDisruptionBudget", "ScaledObject", "ServiceMonitor", "PrometheusRule", "JobSet", "TrainingRuntime", "TrainJob"} {
 		require.Contains(t, refused, kind)
 	}
 }

@@ -35,9 +35,10 @@ func modules() []module {
 			},
 		},
 		{
-			"github.com/kubeflow/trainer/v2", "v2.0.0", "h1:mnQSR9iPKItxyUR8mq66XsmxqKNVHwr9YYOB7BTU9dU=",
+			"github.com/kubeflow/trainer/v2", "v2.2.0", "h1:whChZckEtycLo1UKH/M0hiNaCUozbLvf9JrgmMv+TAg=",
 			[]string{
 				"manifests/base/crds/trainer.kubeflow.org_trainjobs.yaml",
+				"manifests/base/crds/trainer.kubeflow.org_trainingruntimes.yaml",
 				"manifests/base/crds/trainer.kubeflow.org_clustertrainingruntimes.yaml",
 			},
 		},

@@ -43,13 +43,25 @@ func valuesOf(t *testing.T, name string) map[string]any {
 	return values
 }
 
-// rendered returns the objects of the chart in the order of helm install: services and secrets before pods. It puts them into the namespace.
+// release is a release of the chart, whose version is another one unless version is "".
+type release struct{ name, namespace, version string }
+
+// rendered returns the objects of the release `loader`.
 func rendered(t *testing.T, namespace string, values map[string]any) []*unstructured.Unstructured {
+	t.Helper()
+	return release{name: "loader", namespace: namespace}.objects(t, values)
+}
+
+// objects returns the objects of the chart in the order of helm install: services and secrets before pods.
+func (r release) objects(t *testing.T, values map[string]any) []*unstructured.Unstructured {
 	t.Helper()
 	chart, err := loader.LoadDir(chartFolder)
 	require.NoError(t, err)
-	capabilities := chartutil.DefaultCapabilities.Copy()
-	all, err := chartutil.ToRenderValuesWithSchemaValidation(chart, values, chartutil.ReleaseOptions{Name: "loader", Namespace: namespace, IsInstall: true}, capabilities, false)
+	if r.version != "" {
+		chart.Metadata.Version, chart.Metadata.AppVersion = r.version, r.version
+	}
+	options := chartutil.ReleaseOptions{Name: r.name, Namespace: r.namespace, IsInstall: true}
+	all, err := chartutil.ToRenderValuesWithSchemaValidation(chart, values, options, chartutil.DefaultCapabilities.Copy(), false)
 	require.NoError(t, err)
 	files, err := engine.Engine{Strict: true}.Render(chart, all)
 	require.NoError(t, err)
@@ -93,8 +105,9 @@ func decode(from io.Reader) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// apply applies an object as kubectl apply --server-side --validate=strict does: unknown and repeated fields are errors.
-func (c *cluster) apply(ctx context.Context, namespace string, object *unstructured.Unstructured) error {
+// apply applies an object as kubectl apply --server-side --validate=strict does: unknown and repeated fields are errors. With
+// metav1.DryRunAll, the API server checks it and keeps nothing.
+func (c *cluster) apply(ctx context.Context, namespace string, object *unstructured.Unstructured, dryRun ...string) error {
 	to, err := c.resource(object.GroupVersionKind(), namespace)
 	if err != nil {
 		return err
@@ -103,7 +116,8 @@ func (c *cluster) apply(ctx context.Context, namespace string, object *unstructu
 	if err != nil {
 		return err
 	}
-	_, err = to.Patch(ctx, object.GetName(), types.ApplyPatchType, text, metav1.PatchOptions{FieldManager: "tests", FieldValidation: metav1.FieldValidationStrict})
+	options := metav1.PatchOptions{FieldManager: "tests", FieldValidation: metav1.FieldValidationStrict, DryRun: dryRun}
+	_, err = to.Patch(ctx, object.GetName(), types.ApplyPatchType, text, options)
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", object.GetKind(), object.GetName(), err)
 	}
@@ -122,10 +136,13 @@ func (c *cluster) resource(kind schema.GroupVersionKind, namespace string) (dyna
 	return c.objects.Resource(mapping.Resource).Namespace(namespace), nil
 }
 
-// namespace creates a namespace, and waits for its service account, without which no pod is admitted.
+// namespace creates a namespace that enforces the Pod Security Standard "restricted", and waits for its service account, without which no pod
+// is admitted.
 func (c *cluster) namespace(t *testing.T, name string) {
 	t.Helper()
-	_, err := c.client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	_, err := c.client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: name, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
+	}}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	until(t, c, "serviceaccounts", name, "", func(accounts map[string]*corev1.ServiceAccount) bool { return accounts["default"] != nil })
 }
