@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import multiprocessing
 import os
+import resource
 import signal
 import stat
 import subprocess
@@ -150,6 +151,22 @@ def test_the_server_ends_with_the_program_that_never_closes_it(config: Path, fol
     )
     assert said.stdout == f"{ROWS}\n"
     assert not list(folders.iterdir())
+
+
+def test_a_program_with_many_open_files_starts_a_server(config: Path) -> None:
+    """Each batch in mapped memory is an open file, and select() supports no file beyond number 1,023."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096), hard))
+    opened: list[int] = []
+    try:
+        while not opened or opened[-1] < 1100:
+            opened.append(os.dup(0))
+        with penstock.open(config, program=BINARY, share=False) as client:
+            assert rows_of(client) == ROWS
+    finally:
+        for file in opened:
+            os.close(file)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 # spec: private-6

@@ -7,7 +7,7 @@ import importlib.metadata
 import json
 import os
 import re
-import select
+import selectors
 import shutil
 import subprocess
 import sysconfig
@@ -288,8 +288,9 @@ def _serve(
     running: _Running | None = None
     try:
         running, stdout = _launch([*command, "--private", str(folder)], folder, given, environment)
-        with os.fdopen(stdout, "rb") as out:
-            said, _, _ = select.select([out], [], [], _START_LIMIT)
+        with os.fdopen(stdout, "rb") as out, selectors.DefaultSelector() as selector:
+            selector.register(out, selectors.EVENT_READ)
+            said = selector.select(_START_LIMIT)
             if not said or not out.readline():
                 raise _not_started(subject, running, timed_out=not said)
     except BaseException:
