@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
@@ -10,13 +11,14 @@ import threading
 import time
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import lake
 import pytest
 from server import BINARY
 
 import penstock
+from penstock.owners import Launch, Owner
 
 ROWS = 500
 
@@ -187,6 +189,28 @@ def test_clients_of_a_process_share_a_server(config: Path) -> None:
             thread.join()
         assert found == [server_of(first)] * 4
         assert first.head("d", 1).num_rows == 1
+
+
+# spec: private-29
+def test_a_client_is_collected_while_another_is_opened(
+    config: Path, folders: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The garbage collector may run in the thread that opens the same server, at any moment."""
+    enter = Owner._try_enter
+
+    def collecting(owner: Owner, launch: Launch) -> bool:
+        gc.collect()
+        return enter(owner, launch)
+
+    cycle: list[Any] = [penstock.open(config, program=BINARY)]
+    server = server_of(cycle[0])
+    cycle.append(cycle)
+    del cycle
+    monkeypatch.setattr(Owner, "_try_enter", collecting)
+    with penstock.open(config, program=BINARY) as client:
+        assert server_of(client) == server
+        assert client.read("d").read_all().num_rows == ROWS
+    until_gone(server, folders)
 
 
 # spec: private-29

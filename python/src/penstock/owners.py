@@ -95,7 +95,8 @@ class Owner:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.process = os.getpid()
-        self._lock = threading.Lock()  # guards the fields below
+        # Guards the fields below. In the thread that holds it, the garbage collector may end another use.
+        self._lock = threading.RLock()
         self._uses = 0
         self._file = -1
         self._byte = 0
@@ -109,22 +110,19 @@ class Owner:
             Unavailable: the server does not start in time.
         """
         with self._lock:
+            self._uses += 1
             try:
                 self._enter(launch)
             except BaseException:
-                if self._uses == 0:
-                    self._leave()
+                self._end_use()
                 raise
-            self._uses += 1
 
     def leave(self) -> None:
         """Ends a use of the server. The last use of all processes waits until the server has ended and its folder is removed."""
         if self.process != os.getpid():
             return
         with self._lock:
-            self._uses -= 1
-            if self._uses == 0:
-                self._leave()
+            self._end_use()
 
     def server(self) -> int:
         """Returns the server's process id; 0 if it does not run."""
@@ -145,6 +143,11 @@ class Owner:
         with contextlib.suppress(subprocess.TimeoutExpired):
             return started.wait(_END_LIMIT)
         return None
+
+    def _end_use(self) -> None:
+        self._uses -= 1
+        if self._uses == 0:
+            self._leave()
 
     def _enter(self, launch: Launch) -> None:
         deadline = time.monotonic() + _START_LIMIT
