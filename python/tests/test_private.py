@@ -153,6 +153,20 @@ def test_the_server_ends_with_the_program_that_never_closes_it(config: Path, fol
     assert not list(folders.iterdir())
 
 
+# spec: private-4
+def test_the_server_ends_with_the_last_reference_to_its_client(config: Path, folders: Path) -> None:
+    """The garbage collector might run much later, or in the middle of a training step."""
+    gc.collect()
+    gc.disable()
+    try:
+        client = penstock.open(config, program=BINARY)
+        assert rows_of(client) == ROWS
+        del client
+        assert not list(folders.iterdir())
+    finally:
+        gc.enable()
+
+
 def test_a_program_with_many_open_files_starts_a_server(config: Path) -> None:
     """Each batch in mapped memory is an open file, and select() supports no file beyond number 1,023."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -12,6 +12,7 @@ import logging
 import os
 import secrets
 import threading
+import weakref
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -45,7 +46,7 @@ class Follower:
     """Follows the streams of one server with one call, which lasts as long as there are streams. Safe for threads."""
 
     def __init__(self, channel: Channel) -> None:
-        self._channel = channel
+        self._channel = weakref.ref(channel)  # which has this object: a client without uses is freed at once
         self._pid = os.getpid()
         self._name = secrets.token_hex(16)
         self._numbers = itertools.count()
@@ -143,10 +144,13 @@ class Follower:
 
     def _read(self) -> None:
         """Reads notices until the call ends. If it fails, streams move after they have read their batches."""
+        channel = self._channel()
+        if channel is None:
+            return
         lease = None
         try:
             ticket = flight.Ticket(json.dumps({"follow": self._name}))
-            lease, call = self._channel.stream(ticket)
+            lease, call = channel.stream(ticket)
             with self._changed:
                 self._lease, ended = lease, not self._told
             reader = lease.reader
@@ -160,7 +164,7 @@ class Follower:
                     text = b"" if chunk.app_metadata is None else chunk.app_metadata.to_pybytes()
                     useless += not self._tell(parsed(text)["moves"])
         except (errors.Error, ValueError, KeyError, TypeError) as e:
-            _log.debug("%s does not tell where streams move: %s", self._channel.address, e)
+            _log.debug("%s does not tell where streams move: %s", channel.address, e)
         finally:
             if lease is not None:
                 lease.release()
