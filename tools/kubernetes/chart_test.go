@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -34,6 +35,7 @@ func TestOnAControlPlane(t *testing.T) {
 		name := strings.TrimSuffix(filepath.Base(path), ".yaml")
 		t.Run("ServersOf"+name, func(t *testing.T) { c.testServers(t, name) })
 	}
+	t.Run("Combinations", c.testCombinations)
 	t.Run("UnknownFieldsAreRefused", c.testUnknownFields)
 	t.Run("UnconfinedPodsAreRefused", c.testUnconfinedPods)
 	t.Run("TrainingJobs", c.testTrainingJobs)
@@ -134,19 +136,21 @@ func ready(pods map[string]*corev1.Pod) []*corev1.Pod {
 	return out
 }
 
-// testUpdate installs the chart with another image. At no time is more than one server of a StatefulSet away, and none of a Deployment is:
-// its new server is ready first.
+// testUpdate installs the next version of the chart with other values: the API server accepts each change. At no time is more than one
+// server of a StatefulSet away, and none of a Deployment is: its new server is ready first.
 func (c *cluster) testUpdate(t *testing.T, namespace string, stateful bool, values map[string]any) {
 	least := replicas
 	if stateful {
 		least--
 	}
-	values["image"] = map[string]any{"repository": "penstock", "tag": "next"}
+	maps.Copy(values, map[string]any{
+		"image": map[string]any{"repository": "penstock", "tag": "next"}, "memoryMiB": 512, "cpu": "500m", "drainSeconds": 5, "maxUnavailable": 1,
+		"files": map[string]any{"secret": "other"}, "serviceAccount": map[string]any{"name": "default"}, "podLabels": map[string]any{"team": "search"},
+		"service": map[string]any{"type": "NodePort", "port": 8816},
+	})
 	apply := func() {
-		for _, one := range rendered(t, namespace, values) {
-			if kind := one.GetKind(); kind == "StatefulSet" || kind == "Deployment" {
-				require.NoError(t, c.apply(t.Context(), namespace, one))
-			}
+		for _, one := range (release{name: "loader", namespace: namespace, version: "9.0.0"}).objects(t, values) {
+			require.NoError(t, c.apply(t.Context(), namespace, one))
 		}
 	}
 	fewest, begin := replicas, sync.OnceFunc(apply)
@@ -209,7 +213,7 @@ func (c *cluster) testUnknownFields(t *testing.T) {
 		require.ErrorContains(t, err, "fieldOfNoKind", one.GetKind())
 		refused[one.GetKind()] = true
 	}
-	for _, kind := range []string{"Deployment", "StatefulSet", "Service", "PodDisruptionBudget", "ScaledObject", "ServiceMonitor", "PrometheusRule", "JobSet", "TrainingRuntime", "TrainJob"} {
+	for _, kind := range []string{"Deployment", "StatefulSet", "Service", "PodDisruptionBudget", "ScaledObject", "ServiceMonitor", "PrometheusRule", "NetworkPolicy", "JobSet", "TrainingRuntime", "TrainJob"} {
 		require.Contains(t, refused, kind)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"helm.sh/helm/v3/pkg/engine"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/yaml"
@@ -42,6 +43,7 @@ type rendered struct {
 	headless   corev1.Service
 	config     corev1.Secret
 	disruption policyv1.PodDisruptionBudget
+	network    networkingv1.NetworkPolicy
 	scaling    map[string]any
 	monitoring []map[string]any // what the operators of Prometheus and Grafana read
 	notes      string
@@ -60,13 +62,16 @@ func (r rendered) container() corev1.Container {
 	return pod.Spec.Containers[0]
 }
 
-// render renders the chart as helm install does, and decodes what it gives: fields that Kubernetes does not know are errors.
-func render(values map[string]any) (rendered, error) {
+// render renders the release `loader`.
+func render(values map[string]any) (rendered, error) { return renderAs("loader", values) }
+
+// renderAs renders the chart as helm install does, and decodes what it gives: fields that Kubernetes does not know are errors.
+func renderAs(release string, values map[string]any) (rendered, error) {
 	chart, err := loader.LoadDir(chartFolder)
 	if err != nil {
 		return rendered{}, err
 	}
-	all, err := chartutil.ToRenderValuesWithSchemaValidation(chart, values, chartutil.ReleaseOptions{Name: "loader", Namespace: "ml", IsInstall: true}, chartutil.DefaultCapabilities, false)
+	all, err := chartutil.ToRenderValuesWithSchemaValidation(chart, values, chartutil.ReleaseOptions{Name: release, Namespace: "ml", IsInstall: true}, chartutil.DefaultCapabilities, false)
 	if err != nil {
 		return rendered{}, err
 	}
@@ -102,7 +107,7 @@ func (r *rendered) decode(file string, text []byte) error {
 	}
 	into := map[string]any{
 		"Deployment": &r.deployment, "StatefulSet": &r.stateful, "Service": &r.service, "Secret": &r.config,
-		"PodDisruptionBudget": &r.disruption, "ScaledObject": &r.scaling,
+		"PodDisruptionBudget": &r.disruption, "NetworkPolicy": &r.network, "ScaledObject": &r.scaling,
 	}
 	to, known := into[kind]
 	if !known {
@@ -141,7 +146,7 @@ func TestChartHasAlertsAndDashboard(t *testing.T) {
 	require.Equal(t, []any{map[string]any{
 		"port": "metrics", "interval": "30s", "scheme": "https",
 		"tlsConfig": map[string]any{
-			"serverName": "loader-penstock", "ca": map[string]any{"secret": map[string]any{"name": "loader-ca", "key": "ca.crt"}},
+			"serverName": "loader-penstock.ml.svc", "ca": map[string]any{"secret": map[string]any{"name": "loader-ca", "key": "ca.crt"}},
 		},
 		"authorization": map[string]any{"credentials": map[string]any{"name": "prometheus-token", "key": "token"}},
 	}}, at(monitor, "spec", "endpoints"))
@@ -183,6 +188,7 @@ func TestPodsAreConfined(t *testing.T) {
 			require.Equal(t, int64(imageUser), *pod.SecurityContext.RunAsUser)
 			require.Equal(t, int64(imageGroup), *pod.SecurityContext.FSGroup)
 			require.False(t, *pod.AutomountServiceAccountToken)
+			require.False(t, *pod.EnableServiceLinks)
 			require.True(t, *container.SecurityContext.ReadOnlyRootFilesystem)
 			require.False(t, *container.SecurityContext.AllowPrivilegeEscalation)
 			require.Equal(t, []corev1.Capability{"ALL"}, container.SecurityContext.Capabilities.Drop)
@@ -243,7 +249,7 @@ func TestValuesDecideSecretsAndProbes(t *testing.T) {
 
 	r, err = render(valuesOf(t, "tokens"))
 	require.NoError(t, err)
-	require.Equal(t, map[string]string{"config": "loader", "tickets": "loader-tickets", "tls": "loader-tls", "tokens": "loader-tokens"}, secrets(r))
+	require.Equal(t, map[string]string{"config": "loader", "files": "loader-files", "tickets": "loader-tickets", "tls": "loader-tls", "tokens": "loader-tokens"}, secrets(r))
 	require.Empty(t, r.config.Name)
 	require.Equal(t, []string{"/usr/local/bin/penstock", "health", "--uri", "grpc+tls://127.0.0.1:8815"}, r.container().LivenessProbe.Exec.Command)
 	require.Contains(t, r.container().Image, "@sha256:")
@@ -263,19 +269,31 @@ func TestValuesDecideSecretsAndProbes(t *testing.T) {
 // Values that would serve in the open, or not at all, are refused with what to set.
 func TestValuesThatCannotServeAreRefused(t *testing.T) {
 	for says, change := range map[string]map[string]any{
-		"ticketKeys.secret: name a secret":           {"ticketKeys": map[string]any{"secret": ""}},
-		"config: write the config file":              {"configSecret": ""},
-		"config and configSecret are both set":       {"config": "datasets: {}"},
-		"tls.secret: name a secret":                  {"tls": map[string]any{"secret": ""}},
-		"tokens.secret: name a secret":               {"tokens": map[string]any{"secret": ""}},
-		"metrics.serviceMonitor needs":               {"metrics": map[string]any{"serviceMonitor": map[string]any{"enabled": true}}},
-		"metrics.serviceMonitor.caSecret":            {"metrics": map[string]any{"enabled": true, "serviceMonitor": map[string]any{"enabled": true}}},
-		"metrics.serviceMonitor.tokenSecret":         {"metrics": map[string]any{"enabled": true, "serviceMonitor": map[string]any{"enabled": true, "caSecret": "c"}}},
-		"set cache.sizeGiB instead":                  {"settings": map[string]any{"cache_dir": "/var/lib/penstock/cache"}},
-		"autoscaling needs metrics.enabled":          {"metrics": map[string]any{"enabled": false, "serviceMonitor": map[string]any{"enabled": false}}, "autoscaling": map[string]any{"enabled": true}},
-		"autoscaling.prometheus: set the address":    {"autoscaling": map[string]any{"enabled": true}},
-		"less than autoscaling.minReplicas":          {"autoscaling": map[string]any{"enabled": true, "prometheus": "http://p", "minReplicas": 5}},
-		"additional properties 'memory' not allowed": {"memory": "4GiB"},
+		"ticketKeys.secret: name a secret":                                 {"ticketKeys": map[string]any{"secret": ""}},
+		"config: write the config file":                                    {"configSecret": ""},
+		"config and configSecret are both set":                             {"config": "datasets: {}"},
+		"tls.secret: name a secret":                                        {"tls": map[string]any{"secret": ""}},
+		"tokens.secret: name a secret":                                     {"tokens": map[string]any{"secret": ""}},
+		"metrics.serviceMonitor needs":                                     {"metrics": map[string]any{"serviceMonitor": map[string]any{"enabled": true}}},
+		"metrics.serviceMonitor.caSecret":                                  {"metrics": map[string]any{"enabled": true, "serviceMonitor": map[string]any{"enabled": true}}},
+		"metrics.serviceMonitor.tokenSecret":                               {"metrics": map[string]any{"enabled": true, "serviceMonitor": map[string]any{"enabled": true, "caSecret": "c"}}},
+		"settings.cache_dir: the chart sets it; set cache.sizeGiB instead": {"settings": map[string]any{"cache_dir": "/var/lib/penstock/cache"}},
+		"settings.memory: the chart sets it; set memoryMiB instead":        {"settings": map[string]any{"memory": "8GiB"}},
+		"settings.listen: the chart sets it":                               {"settings": map[string]any{"listen": ":1"}},
+		"additional properties 'max_stream' not allowed":                   {"settings": map[string]any{"max_stream": 1}},
+		"got string, want boolean":                                         {"settings": map[string]any{"pprof": "yes"}},
+		"podLabels: the chart sets the label app.kubernetes.io/name":       {"podLabels": map[string]any{"app.kubernetes.io/name": "other"}},
+		"podAnnotations: the chart sets":                                   {"podAnnotations": map[string]any{"checksum/config": "1"}},
+		"metrics.port: it is the port":                                     {"metrics": map[string]any{"enabled": true, "port": 8815}},
+		"missing property 'memoryMiB'":                                     {"memoryMiB": nil},
+		"networkPolicy.storage.to: list":                                   {"networkPolicy": map[string]any{"enabled": true}},
+		"networkPolicy.traces.to: list":                                    {"settings": map[string]any{"trace": "http://collector:4317"}},
+		"networkPolicy.others: list":                                       {"settings": map[string]any{"jwt_keys": "https://issuer.example.com/keys"}, "networkPolicy": map[string]any{"enabled": true, "storage": map[string]any{"to": []any{map[string]any{"podSelector": map[string]any{}}}}}},
+		"at '/networkPolicy/clients'":                                      {"networkPolicy": map[string]any{"clients": []any{}}},
+		"autoscaling needs metrics.enabled":                                {"metrics": map[string]any{"enabled": false, "serviceMonitor": map[string]any{"enabled": false}}, "autoscaling": map[string]any{"enabled": true}},
+		"autoscaling.prometheus: set the address":                          {"autoscaling": map[string]any{"enabled": true}},
+		"less than autoscaling.minReplicas":                                {"autoscaling": map[string]any{"enabled": true, "prometheus": "http://p", "minReplicas": 5}},
+		"additional properties 'memory' not allowed":                       {"memory": "4GiB"},
 	} {
 		values := valuesOf(t, "tokens")
 		maps.Copy(values, change)
@@ -301,7 +319,7 @@ func TestArgumentsOfTheChartServe(t *testing.T) {
 			var args []string
 			for _, arg := range r.container().Args {
 				arg = regexp.MustCompile(`=/(etc|var)/`).ReplaceAllString(arg, "="+root+"/$1/")
-				args = append(args, regexp.MustCompile(`=0\.0\.0\.0:\d+`).ReplaceAllString(arg, "=127.0.0.1:0"))
+				args = append(args, regexp.MustCompile(`^(--listen|--metrics)=:\d+$`).ReplaceAllString(arg, "$1=127.0.0.1:0"))
 			}
 			server := exec.CommandContext(t.Context(), program, args...)
 			server.Env = append(os.Environ(), "TOKEN=secret")
@@ -353,10 +371,11 @@ func writeSecrets(t *testing.T, program, root string) {
 	t.Helper()
 	etc := filepath.Join(root, "etc", "penstock")
 	at := func(name string) string { return filepath.Join(etc, name) }
-	for _, folder := range []string{"config", "tickets", "tls", "tokens"} {
+	for _, folder := range []string{"config", "files", "tickets", "tls", "tokens"} {
 		require.NoError(t, os.MkdirAll(at(folder), 0o700))
 	}
 	require.NoError(t, os.WriteFile(at("config/penstock.yaml"), []byte("catalogs: {default: {type: directory, warehouse: 'file:///tmp'}}\ndatasets: {d: {training: {table: a.b}, key: [k]}}\n"), 0o600))
+	require.NoError(t, os.WriteFile(at("files/policy.yaml"), []byte("rules: [{subjects: ['*'], read: ['*']}]\n"), 0o600))
 	require.NoError(t, os.WriteFile(at("tickets/tickets.keys"), []byte("k1 "+strings.Repeat("QUJD", 11)+"\n"), 0o600))
 	said, err := exec.CommandContext(t.Context(), "openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost", //nolint:gosec // its own folder
 		"-addext", "subjectAltName=DNS:localhost", "-keyout", at("tls/tls.key"), "-out", at("tls/tls.crt")).CombinedOutput()

@@ -8,8 +8,10 @@ metadata:
     checksum/config: {{ .Values.config | sha256sum }}
     {{- with .Values.podAnnotations }}{{ toYaml . | nindent 4 }}{{ end }}
 spec:
-  serviceAccountName: {{ .Values.serviceAccount.name }}
+  serviceAccountName: {{ .Values.serviceAccount.name | quote }}
   automountServiceAccountToken: false
+  # No variables of other services, some of which would begin with PENSTOCK_, as those of settings do.
+  enableServiceLinks: false
   terminationGracePeriodSeconds: {{ add .Values.drainSeconds 15 }}
   securityContext:
     runAsNonRoot: true
@@ -29,15 +31,16 @@ spec:
       args:
         - serve
         - --config=/etc/penstock/config/penstock.yaml
-        - --listen=0.0.0.0:8815
-        - --memory={{ .Values.memoryMiB }}MiB
+        # On every address of the pod, IPv4 and IPv6.
+        - --listen=:8815
+        - --memory={{ int64 .Values.memoryMiB }}MiB
         - --spool=/var/lib/penstock/spool
-        - --spool-limit={{ .Values.spool.sizeGiB }}GiB
+        - --spool-limit={{ int64 .Values.spool.sizeGiB }}GiB
         {{- if .Values.cache.sizeGiB }}
         - --cache-dir=/var/cache/penstock/columns
         - --cache-disk={{ div (mul .Values.cache.sizeGiB 1024 9) 10 }}MiB
         {{- end }}
-        - --drain={{ .Values.drainSeconds }}s
+        - --drain={{ int64 .Values.drainSeconds }}s
         - --log-format=json
         - --ticket-keys=/etc/penstock/tickets/tickets.keys
         {{- if .Values.tls.secret }}
@@ -54,10 +57,10 @@ spec:
         - --insecure
         {{- end }}
         {{- if .Values.metrics.enabled }}
-        - --metrics=0.0.0.0:{{ .Values.metrics.port }}
+        - --metrics=:{{ int64 .Values.metrics.port }}
         {{- end }}
         {{- range $name, $value := .Values.settings }}
-        - {{ printf "--%s=%v" (replace "_" "-" $name) $value | quote }}
+        - {{ printf "--%s=%s" (replace "_" "-" $name) (include "penstock.setting" $value) | quote }}
         {{- end }}
       {{- with .Values.env }}
       env: {{- toYaml . | nindent 8 }}
@@ -94,22 +97,29 @@ spec:
         {{- if .Values.tokens.secret }}
         - {name: tokens, mountPath: /etc/penstock/tokens, readOnly: true}
         {{- end }}
+        {{- if .Values.files.secret }}
+        - {name: files, mountPath: /etc/penstock/files, readOnly: true}
+        {{- end }}
         - {name: spool, mountPath: /var/lib/penstock}
         {{- if .Values.cache.sizeGiB }}
         - {name: cache, mountPath: /var/cache/penstock}
         {{- end }}
   volumes:
     - name: config
-      secret: {secretName: {{ default (printf "%s-config" (include "penstock.name" .)) .Values.configSecret }}, defaultMode: 0440}
+      secret: {secretName: {{ default (printf "%s-config" (include "penstock.name" .)) .Values.configSecret | quote }}, defaultMode: 0440}
     - name: tickets
-      secret: {secretName: {{ .Values.ticketKeys.secret }}, defaultMode: 0440}
+      secret: {secretName: {{ .Values.ticketKeys.secret | quote }}, defaultMode: 0440}
     {{- if .Values.tls.secret }}
     - name: tls
-      secret: {secretName: {{ .Values.tls.secret }}, defaultMode: 0440}
+      secret: {secretName: {{ .Values.tls.secret | quote }}, defaultMode: 0440}
     {{- end }}
     {{- if .Values.tokens.secret }}
     - name: tokens
-      secret: {secretName: {{ .Values.tokens.secret }}, defaultMode: 0440}
+      secret: {secretName: {{ .Values.tokens.secret | quote }}, defaultMode: 0440}
+    {{- end }}
+    {{- if .Values.files.secret }}
+    - name: files
+      secret: {secretName: {{ .Values.files.secret | quote }}, defaultMode: 0440}
     {{- end }}
     - name: spool
       {{- if .Values.spool.storageClass }}
@@ -117,7 +127,7 @@ spec:
         volumeClaimTemplate:
           spec:
             accessModes: [ReadWriteOnce]
-            storageClassName: {{ .Values.spool.storageClass }}
+            storageClassName: {{ .Values.spool.storageClass | quote }}
             resources: {requests: {storage: {{ add .Values.spool.sizeGiB 1 }}Gi}}
       {{- else }}
       emptyDir: {sizeLimit: {{ add .Values.spool.sizeGiB 1 }}Gi}

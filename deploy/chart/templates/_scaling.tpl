@@ -30,6 +30,6 @@ metadata:
   threshold: {{ .threshold | quote }}
   ignoreNullValues: "false"
 {{- with .scaling.authenticationRef }}
-authenticationRef: {name: {{ . }}}
+authenticationRef: {name: {{ . | quote }}}
 {{- end }}
 {{- end -}}
