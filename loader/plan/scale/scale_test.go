@@ -2,6 +2,7 @@ package scale_test
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -89,7 +90,14 @@ func TestByHand(t *testing.T) {
 	for _, f := range sized.Figures {
 		rests[f.Name] = f.Rests
 	}
-	require.Equal(t, []scale.Basis{scale.Measured, scale.Estimate}, []scale.Basis{rests["cores"], rests["network"]})
+	require.Equal(t, []scale.Basis{scale.Estimate, scale.Estimate, scale.Estimate}, []scale.Basis{rests["row_cpu"], rests["cores"], rests["network"]}, "row_plain is an estimate")
+	load.CPU = 0
+	rowGiven, err := load.Of(simple())
+	require.NoError(t, err)
+	for _, f := range rowGiven.Figures {
+		rests[f.Name] = f.Rests
+	}
+	require.Equal(t, []scale.Basis{scale.Measured, scale.Measured, scale.Estimate}, []scale.Basis{rests["row_cpu"], rests["cores"], rests["servers"]})
 }
 
 // Without a description of servers, figures that depend on one are assumed, and there is no cost without prices.
@@ -97,10 +105,12 @@ func TestAssumedServers(t *testing.T) {
 	sized, err := scale.Load{Trainers: 64, Step: time.Second}.Of(simple())
 	require.NoError(t, err)
 	require.NotContains(t, figures(t, sized), "cost_per_epoch")
+	ofServers := []string{
+		"servers_by_cores", "servers_by_network", "servers_by_memory", "servers", "server_streams", "server_budget", "server_memory", "server_slots",
+		"cache_budget", "build_sides", "epoch_read", "later_read", "epoch_requests", "storage", "loss_streams", "loss_read",
+	}
 	for _, f := range sized.Figures {
-		if strings.HasPrefix(f.Name, "servers") {
-			require.Equal(t, scale.Assumed, f.Rests, f.Name)
-		}
+		require.Equal(t, slices.Contains(ofServers, f.Name), f.Rests == scale.Assumed, "%s rests on %s", f.Name, f.Rests)
 	}
 	text := sized.String()
 	require.LessOrEqual(t, strings.Count(text, "\n"), 40)
