@@ -9,6 +9,7 @@ import (
 	"github.com/penstock/penstock/internal/bucket"
 	"github.com/penstock/penstock/internal/expr"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/loader/dataset"
 )
 
 // Sample selects rows of a source, by their values and by their positions in the table's files. The
@@ -24,6 +25,16 @@ type Sample struct {
 	// its file (catalog.File.OrderedAs) and on its position in the file.
 	Rate  float64
 	Where *expr.Filter
+}
+
+// Draw returns the plan with a share of its rows, as if its query had a sample of that rate. The plan must have no sample. The result
+// shares everything else with the plan.
+func (p *Plan) Draw(rate float64) *Plan {
+	out := *p
+	out.Sample, out.Rows.Sample = &Sample{To: 1, Rate: rate}, (&dataset.Sample{Rate: rate}).Normal()
+	out.Inexact, out.counted, out.counts = out.inexact(), false, nil
+	out.setIDs()
+	return &out
 }
 
 // Reads returns the names of the columns that Keep reads, without duplicates.

@@ -12,7 +12,11 @@ import (
 	"github.com/penstock/penstock/internal/bucket/buckettest"
 	"github.com/penstock/penstock/internal/expr"
 	"github.com/penstock/penstock/internal/fault"
+	"github.com/penstock/penstock/joiner/rule"
+	"github.com/penstock/penstock/loader/catalog"
+	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/plan"
+	"github.com/penstock/penstock/loader/plan/plantest"
 )
 
 // sampled returns rows with the columns id, 0 to n-1, and label, id % 5, which has some
@@ -168,4 +172,26 @@ func TestSampleThatIsNilOrLacksAColumn(t *testing.T) {
 	require.Equal(t, []int32{2, 3}, got)
 	_, err = (&plan.Sample{Columns: []string{"gone"}, To: 1, Rate: 1}).Keep(nil, rows, whole(10), "", 0, nil)
 	require.Equal(t, fault.Internal, fault.KindOf(err))
+}
+
+// TestDrawIsAsPlanned compares plans that are drawn from with plans of queries with that sample, of files with and without deletes, and
+// of entries that keep or drop rows.
+func TestDrawIsAsPlanned(t *testing.T) {
+	for _, deletes := range []catalog.Deletes{{}, {Vector: &catalog.DeleteFile{Kind: catalog.DeletionVector, Rows: 3}}} {
+		for _, join := range []rule.Kind{rule.Left, rule.Inner} {
+			tables, files := plantest.Mixed()
+			files.Training.Files[1].Deletes = deletes
+			entry := plantest.Entry()
+			entry.Join = join
+			planned := func(s *dataset.Sample) *plan.Plan {
+				p, err := plantest.Joined(plantest.Homefeed(entry), tables, files, dataset.Query{Rows: dataset.Rows{Sample: s}})
+				require.NoError(t, err)
+				return p
+			}
+			all := planned(nil)
+			before := *all
+			require.Equal(t, planned(&dataset.Sample{Rate: 0.25}), all.Draw(0.25))
+			require.Equal(t, &before, all, "the plan itself stays as it is")
+		}
+	}
 }

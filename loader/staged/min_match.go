@@ -77,11 +77,11 @@ func (c *readerCheck) minMatch(ctx context.Context) (out []FewerMatches, err err
 
 // fewerMatches returns the match rate of an entry if it is too low; else nil.
 func (c *readerCheck) fewerMatches(ctx context.Context, entry int) (*FewerMatches, error) {
-	splits, _, err := c.touchedSplits(ctx, entry)
+	chosen, err := c.chooseSplits(ctx, entry)
 	if err != nil {
 		return nil, err
 	}
-	rows, matched, err := c.sample(ctx, splits, entry, c.change.Snapshot)
+	rows, matched, err := c.sample(ctx, chosen)
 	if err != nil {
 		return nil, err
 	}

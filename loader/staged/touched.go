@@ -6,31 +6,42 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/plan"
 )
 
-// touchedSplits returns at most sampledSplits splits, those with the newest training files among the
+// chosenSplits are the splits from which the rows of a sample are drawn.
+type chosenSplits struct {
+	plan    loader.Planned // of the training table and the entry alone
+	splits  []plan.Split
+	touched bool // the change may have touched them; false: it can have touched no split
+}
+
+// chooseSplits returns at most sampledSplits splits, those with the newest training files among the
 // splits that the change may have touched: the entry has other files for them than before. If there
-// is no such split, they are the newest of all, and touched is false. If the files before are unknown,
-// each split may have been touched.
-func (c *readerCheck) touchedSplits(ctx context.Context, entry int) (splits []plan.Split, touched bool, err error) {
-	after, err := c.planEntry(ctx, nil, entry, c.change.Snapshot)
+// is no such split, they are the newest of all. If the files before are unknown, each split may have
+// been touched.
+func (c *readerCheck) chooseSplits(ctx context.Context, entry int) (chosenSplits, error) {
+	after, err := c.planEntry(ctx, entry, c.change.Snapshot)
+	all := chosenSplits{plan: after, touched: true}
 	if err != nil {
-		return nil, false, err
+		return all, err
 	}
+	all.splits = newestSplits(after.Splits)
 	if c.change.Parent == 0 {
-		return newestSplits(after.Splits), true, nil
+		return all, nil
 	}
-	before, err := c.planEntry(ctx, nil, entry, c.change.Parent)
+	before, err := c.planEntry(ctx, entry, c.change.Parent)
 	if err != nil { // the snapshot may have been removed, or its schema may not fit the dataset
-		return newestSplits(after.Splits), true, context.Cause(ctx)
+		return all, context.Cause(ctx)
 	}
-	differ := splitsThatDiffer(before.Plan, after.Plan)
-	if len(differ) == 0 {
-		return newestSplits(after.Splits), false, nil
+	if differ := splitsThatDiffer(before.Plan, after.Plan); len(differ) > 0 {
+		all.splits = newestSplits(differ)
+	} else {
+		all.touched = false
 	}
-	return newestSplits(differ), true, nil
+	return all, nil
 }
 
 // splitsThatDiffer returns the splits of a plan for which its only entry has other files than in an
