@@ -73,6 +73,25 @@ func TestTemporaryErrorsAreRetried(t *testing.T) {
 	}
 }
 
+// Times that are too large for a duration do not count.
+//
+// spec: catalog-7
+func TestClientsLearnWhenToRetry(t *testing.T) {
+	s := serve(t)
+	c, err := open(t, s, restcat.Options{})
+	require.NoError(t, err)
+	for after, want := range map[string]time.Duration{
+		"120": 2 * time.Minute, "": 0, "-1": 0, "soon": 0, "9999999999": 0, "10000000000": 0, "9223372036854775807": 0, "99999999999999999999": 0,
+	} {
+		failing(s, -1, func(w http.ResponseWriter) {
+			w.Header().Set("Retry-After", after)
+			w.WriteHeader(http.StatusConflict)
+		})
+		_, err := c.Locate(t.Context(), events())
+		require.Equal(t, want, fault.As(err).RetryAfter, after)
+	}
+}
+
 // A response that is not a table, or is too large, is an error, and never an incomplete
 // table.
 //

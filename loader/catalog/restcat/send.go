@@ -159,8 +159,8 @@ func (c *client) once(ctx context.Context, q call, token string, into *answer) (
 	}
 	defer got.Body.Close() //nolint:errcheck // reading found any error
 	out := reply{status: got.StatusCode}
-	if seconds, err := strconv.Atoi(got.Header.Get("Retry-After")); err == nil && seconds > 0 {
-		out.after = time.Duration(seconds) * time.Second
+	if seconds, err := strconv.ParseUint(got.Header.Get("Retry-After"), 10, 16); err == nil {
+		out.after = time.Duration(seconds) * time.Second //nolint:gosec // 16 bits
 	}
 	if got.StatusCode == http.StatusNoContent {
 		out.status, into.content = http.StatusOK, nil
