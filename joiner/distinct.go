@@ -96,13 +96,17 @@ func (d *repeated) run(ctx context.Context) error {
 
 // pass drops repeated rows among the keys of one pass.
 func (d *repeated) pass(ctx context.Context, pass uint64) error {
-	part := &passReader{of: d, pass: pass}
+	numbers, err := d.opts.Budget.Reserve("repeated rows", 0)
+	if err != nil {
+		return err
+	}
+	defer numbers.Release()
+	part := &passReader{of: d, pass: pass, held: numbers}
 	spec := BuildSpec{Name: "repeated rows", OrderBy: make([]Order, len(d.order)), Strategy: rule.StrategyIndex}
 	for i, o := range d.order {
 		spec.OrderBy[i] = Order{Column: 1 + i, Descending: o.Descending}
 	}
 	built, err := Build(ctx, Input{Open: part.open, Key: []int{0}}, spec, d.opts)
-	defer part.held.Release()
 	if err != nil {
 		return err
 	}
@@ -131,9 +135,9 @@ type passReader struct {
 	reader  array.RecordReader
 	columns []column
 	types   []keyType
-	rows    int64   // of the stream so far
-	numbers []int64 // in the stream, by row of the pass; nil if the pass has all rows
-	held    budget.Reservation
+	rows    int64               // of the stream so far
+	numbers []int64             // in the stream, by row of the pass; nil if the pass has all rows
+	held    *budget.Reservation // for numbers
 }
 
 // row returns the position in the stream of a row of the pass.
@@ -230,7 +234,7 @@ func (p *passReader) choose(whole arrow.RecordBatch, keys *array.LargeBinary) (a
 			keep = append(keep, int32(i))
 		}
 	}
-	if err := p.held.Grow(int64(len(keep)) * word); err != nil {
+	if err := p.held.Grow(2 * word * int64(len(keep))); err != nil { //nolint:mnd // numbers grow to at most twice their length
 		return nil, err
 	}
 	for _, i := range keep {

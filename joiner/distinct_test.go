@@ -139,3 +139,44 @@ func TestDistinctFailsIfItNeverFits(t *testing.T) {
 		batch.Release()
 	}
 }
+
+// atEnd is a reader that calls ended after its last batch.
+type atEnd struct {
+	array.RecordReader
+	ended func()
+}
+
+// Next implements array.RecordReader.
+func (r atEnd) Next() bool {
+	more := r.RecordReader.Next()
+	if !more {
+		r.ended()
+	}
+	return more
+}
+
+// TestPassesReserveTheNumbersOfTheirRows reads rows with distinct keys in several passes. At the end of each pass, the budget has the
+// keys of its rows with their offsets, and the numbers of these rows in the stream.
+//
+// spec: join-61
+func TestPassesReserveTheNumbersOfTheirRows(t *testing.T) {
+	t.Parallel()
+	const rows, keyBytes, offsetBytes, numberBytes = 40_000, 1 + 4, 8, 8
+	b := array.NewInt32Builder(memory.DefaultAllocator)
+	for i := range int32(rows) {
+		b.Append(i)
+	}
+	keys := b.NewInt32Array()
+	whole := array.NewRecordBatch(arrow.NewSchema([]arrow.Field{{Name: "n", Type: arrow.PrimitiveTypes.Int32}}, nil), []arrow.Array{keys}, rows)
+	limited, held := budget.New(1<<20), []int64{}
+	in := joiner.Input{Key: []int{0}, Open: func(context.Context) (array.RecordReader, error) {
+		r, err := array.NewRecordReader(whole.Schema(), []arrow.RecordBatch{whole})
+		return atEnd{r, func() { held = append(held, limited.Used()) }}, err
+	}}
+	kept, err := joiner.Distinct(t.Context(), in, nil, false, joiner.Options{Budget: limited})
+	require.NoError(t, err)
+	require.Len(t, held, 3, "one pass, which does not fit, and two passes")
+	require.GreaterOrEqual(t, held[1]+held[2]-2*kept.Rows()/8, int64(rows*(keyBytes+offsetBytes+numberBytes)))
+	kept.Release()
+	whole.Release()
+}
