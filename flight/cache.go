@@ -2,11 +2,11 @@ package flight
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/penstock/penstock/flight/call"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/jsontext"
+	"github.com/penstock/penstock/loader/dataset/decode"
 	"github.com/penstock/penstock/loader/plan"
 )
 
@@ -85,13 +85,9 @@ func (s *service) listCache(ctx context.Context, _ *call.Call, _ []byte) ([]byte
 }
 
 func (s *service) dropCache(ctx context.Context, _ *call.Call, body []byte) ([]byte, error) {
-	var asked struct {
-		Table string `json:"table"`
-	}
-	if len(body) > 0 {
-		if err := json.Unmarshal(body, &asked); err != nil {
-			return nil, fault.New(fault.Invalid, "the body is not a JSON object with a table: %w", err)
-		}
+	asked, err := decode.CacheDrop(body)
+	if err != nil {
+		return nil, err
 	}
 	dropped, err := s.options.Cache.Drop(ctx, asked.Table)
 	if err != nil {

@@ -293,6 +293,38 @@ type cacheOf struct {
 // List implements CacheAdmin.
 func (c cacheOf) List() CacheList { return c.list }
 
+// dropping is a CacheAdmin that lists the tables that were dropped.
+type dropping struct {
+	CacheAdmin
+	tables []string
+}
+
+// Drop implements CacheAdmin.
+func (d *dropping) Drop(_ context.Context, table string) (CacheDropped, error) {
+	d.tables = append(d.tables, table)
+	return CacheDropped{Columns: 1}, nil
+}
+
+// A mistake in the name of the field must not drop all tables.
+//
+// spec: cache-7
+func TestMistakesInCacheDropDropNothing(t *testing.T) {
+	t.Parallel()
+	var cache dropping
+	s := serve(t, Options{Loader: newWorld(t).loader(), Cache: &cache})
+	for _, body := range []string{`{"tabel":"ml.events"}`, `{"table":""}`, `{"table":7}`, `[]`, `{} {}`, `x`} {
+		_, err := s.act(t.Context(), "cache_drop", []byte(body))
+		code, _ := flighttest.FailureOf(t, err, metadata.MD{})
+		require.Equal(t, codes.InvalidArgument, code, body)
+	}
+	require.Empty(t, cache.tables)
+	for _, body := range []string{`{"table":"ml.events"}`, `{}`, ``} {
+		_, err := s.act(t.Context(), "cache_drop", []byte(body))
+		require.NoError(t, err, body)
+	}
+	require.Equal(t, []string{"ml.events", "", ""}, cache.tables)
+}
+
 // TestStatusRefusesBodiesOfLaterVersions sends fields that this version does not have.
 func TestStatusRefusesBodiesOfLaterVersions(t *testing.T) {
 	t.Parallel()

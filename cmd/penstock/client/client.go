@@ -253,7 +253,7 @@ func (c *Client) CacheList(ctx context.Context) (out flight.CacheList, err error
 
 // CacheDrop drops the cached columns of a table. If table is "", it drops the whole cache.
 func (c *Client) CacheDrop(ctx context.Context, table string) (out flight.CacheDropped, err error) {
-	return out, c.actJSON(ctx, "cache_drop", map[string]string{"table": table}, &out)
+	return out, c.actJSON(ctx, "cache_drop", decode.CacheDropCommand{Table: table}, &out)
 }
 
 // actJSON calls an action whose body and result are JSON. A nil body is sent as an empty body.

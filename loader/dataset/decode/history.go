@@ -17,6 +17,21 @@ func Tables(text []byte) (TablesCommand, error) {
 	})
 }
 
+// CacheDropCommand is the body of the action cache_drop, as JSON.
+type CacheDropCommand struct {
+	Table string `json:"table,omitempty"` // its name or uuid; "": all tables
+}
+
+// CacheDrop decodes the body of the action cache_drop, which may be empty.
+func CacheDrop(text []byte) (CacheDropCommand, error) {
+	if len(text) == 0 {
+		return CacheDropCommand{}, nil
+	}
+	return command(text, []field[CacheDropCommand]{
+		{name: "table", read: func(d *decoder, at place, out *CacheDropCommand) { out.Table = d.name(at) }},
+	})
+}
+
 // LogCommand is the body of the action log, as JSON.
 type LogCommand struct {
 	Table  string `json:"table"`
