@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import signal
@@ -85,6 +86,19 @@ def gone(process: int) -> bool:
         return True
 
 
+def parent(process: int) -> int:
+    return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def children(process: int) -> list[int]:
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            if parent(int(folder.name)) == process:
+                found.append(int(folder.name))
+    return found
+
+
 def until_gone(server: int, folders: Path) -> float:
     """Waits until a server and its folder have gone, and returns the seconds."""
     began = time.monotonic()
@@ -109,9 +123,9 @@ def test_ranks_share_a_server_until_the_last_one_ends(config: Path, folders: Pat
         assert told == [(server, ROWS)] * 4
         assert server > 0
         assert len(list(folders.iterdir())) == 1
-        parent = int(Path(f"/proc/{server}/stat").read_text().rpartition(")")[2].split()[1])
-        ranks = sorted((a, b, c, d), key=lambda rank: rank.process.pid != parent)
-        assert ranks[0].process.pid == parent
+        starter = parent(parent(server))
+        ranks = sorted((a, b, c, d), key=lambda rank: rank.process.pid != starter)
+        assert ranks[0].process.pid == starter
         assert ranks[1].ask("fork") == (server, ROWS)
         while len(ranks) > 1:
             ranks.pop(0).end(kill=kill)
@@ -121,6 +135,21 @@ def test_ranks_share_a_server_until_the_last_one_ends(config: Path, folders: Pat
             assert gone(server)
             assert not list(folders.iterdir())
         until_gone(server, folders)
+
+
+# spec: private-30
+def test_a_server_outlives_a_starter_whose_children_are_killed(config: Path, folders: Path) -> None:
+    """Ray ends a worker in this way."""
+    with Rank(config) as first:
+        server, _ = first.told()
+        with Rank(config) as second:
+            assert second.told() == (server, ROWS)
+            for child in children(first.process.pid):
+                os.kill(child, signal.SIGKILL)
+            first.end(kill=True)
+            assert second.ask() == (server, ROWS)
+            second.end()
+            until_gone(server, folders)
 
 
 # spec: private-31

@@ -9,6 +9,7 @@ import os
 import re
 import selectors
 import shutil
+import signal
 import subprocess
 import sysconfig
 import tempfile
@@ -38,6 +39,10 @@ _PROXIES = {
     "HTTPS_PROXY": ("grpc_proxy", "https_proxy", "http_proxy"),
     "NO_PROXY": ("no_grpc_proxy", "no_proxy"),
 }
+# The shell that starts a shared server, passes its standard input on, and exits with its status. Ray kills the children of a worker that
+# ends. The server is not one of them, so it outlives the process that started it.
+_OUTLIVING = ("/bin/sh", "-c", '{ "$@" <&3 3<&- & } 3<&0; exec <&-; wait "$!"', "penstock")
+_SIGNALED = 128  # plus a signal's number: the status of a shell whose command was ended by the signal
 _UNKNOWN_FLAG = re.compile(r"unknown flag: --([\w-]+)(?:\s+did you mean --([\w-]+)\?)?")
 
 
@@ -47,7 +52,7 @@ class _Running:
 
     Attributes:
         owner: the id of the process that started it.
-        process: the server's process.
+        process: the server's process, or that of the shell whose child is the server.
         pipe: this process's end of the pipe that keeps the server running; -1 if it is closed, or if there is none.
         folder: the folder of its socket, log and spilled data.
     """
@@ -59,7 +64,7 @@ class _Running:
 
     @property
     def pid(self) -> int:
-        """The id of the server's process."""
+        """The id of the process."""
         return self.process.pid
 
     def runs(self) -> bool:
@@ -84,7 +89,7 @@ class _Running:
         """Kills the server, if it runs."""
         self.close_pipe()
         if self.process.poll() is None:
-            self.process.kill()
+            os.killpg(self.process.pid, signal.SIGKILL)  # the shell and the server
             self.process.wait()
 
     def close_pipe(self) -> None:
@@ -121,7 +126,8 @@ class _Shared:
 
     def exit_code(self) -> int | None:
         """Returns the exit code of a server that no longer runs; None if another process started it."""
-        return self._of.exit_code()
+        code = self._of.exit_code()
+        return None if code is None else status(code)
 
     def end(self) -> None:
         """Ends the use. The last use of all processes ends the server."""
@@ -209,7 +215,7 @@ def start(
         from penstock.owners import folder_of  # needs locks that some systems lack
 
         folder = folder_of(_parent_folder(), config, found, flags)
-        return _share(folder, lambda: _serve(command, subject, folder))
+        return _share(folder, lambda: _serve([*_OUTLIVING, *command], subject, folder))
     folder = _new_folder()
     try:
         return PrivateServer(folder, _serve(command, subject, folder))
@@ -240,7 +246,7 @@ def start_receiver(locations: Iterable[str], tls: Mapping[str, bytes | None]) ->
     given["servers"] = sorted(locations)
     proxies = _proxies()
     folder = folder_by(_parent_folder(), found, ["receive", given, proxies])
-    command, text = [str(found), "receive"], json.dumps(given).encode()
+    command, text = [*_OUTLIVING, str(found), "receive"], json.dumps(given).encode()
     environment = {name: value for name, value in os.environ.items() if name.upper() not in _PROXIES}
     return _share(
         folder, lambda: _serve(command, "start a receiver", folder, text, {**environment, **proxies})
@@ -309,6 +315,11 @@ def log_tail(folder: Path) -> str:
     return text[-_LOG_TAIL:].decode(errors="replace").strip()
 
 
+def status(code: int) -> int:
+    """Returns the exit code of a server from that of the process that was started, which may be a shell that waited for the server."""
+    return _SIGNALED - code if code > _SIGNALED else code
+
+
 def _launch(
     command: list[str], folder: Path, given: bytes | None, environment: Mapping[str, str] | None
 ) -> tuple[_Running, int]:
@@ -355,7 +366,7 @@ def _not_started(subject: str, running: _Running, *, timed_out: bool) -> errors.
             f"{subject}: it has not begun to serve within {_START_LIMIT:g} seconds"
             + (f": {said}" if said else "")
         )
-    code = running.process.wait()
+    code = status(running.process.wait())
     # The log ends with the error, followed by remedies on lines that begin with an arrow.
     _, _, said = ("\n" + log_tail(running.folder)).rpartition(f"\n{_PROGRAM}: ")
     message, *remedies = said.split("\n  → ")
