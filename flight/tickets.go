@@ -89,7 +89,7 @@ func (t *tickets) open(of *call.Call, sealed []byte) (ticket.Content, error) {
 	default:
 		of.Note.Ticket(c)
 		return ticket.Content{}, fault.New(fault.Forbidden, "the ticket was made for another subject than that of this call's credentials").
-			WithRemedy("ask GetFlightInfo with the same credentials as DoGet; a cursor may be of any subject")
+			WithRemedy("call GetFlightInfo with the same credentials as DoGet; a cursor may be of any subject")
 	}
 }
 

@@ -123,7 +123,7 @@ datasets:
 	demote := []string{"demote", "features.history", "origin_country", "--config", l.config}
 	got := run(t, demote...)
 	require.Equal(t, exitUsage, got.code)
-	require.Contains(t, got.stderr, "no terminal can answer: add --yes")
+	require.Contains(t, got.stderr, "which needs a terminal: add --yes")
 	got = runWith(t, process{terminal: terminal{stdin: strings.NewReader("no\n"), answers: true}}, demote...)
 	require.Equal(t, exitFailure, got.code)
 	require.Equal(t, "penstock: nothing was changed\n", got.stderr)

@@ -24,8 +24,8 @@ func tablesCommand(p process) *cobra.Command {
 	c := &cobra.Command{
 		Use: "tables [TABLE|NAMESPACE|CATALOG]", Short: "List the tables of the catalogs", Args: cmdline.AtMostOne,
 		Long: "List the tables of the catalogs, of one catalog or namespace, or one table: rows, bytes and files of their\n" +
-			"main branch, the time of its snapshot, how they are partitioned, and the datasets that read them. Only\n" +
-			"metadata is read. Rows that delete files remove are counted as deletes, and are still among the rows.",
+			"main branch, the time of its snapshot, their partitions, and the datasets that read them. Only metadata is\n" +
+			"read: rows that delete files remove are counted both as rows and as deletes.",
 		Example: "  penstock tables --config penstock.yaml\n" +
 			"  penstock tables features --uri grpc://127.0.0.1:8815 --json",
 	}
@@ -92,12 +92,11 @@ const logLimit = 20
 
 func logCommand(p process) *cobra.Command {
 	c := &cobra.Command{
-		Use: "log TABLE", Short: "List the snapshots of a table, and how to take them back",
-		Long: "List the snapshots of a branch of a table, the newest first: their times, who wrote them, rows and bytes that\n" +
-			"they added and removed, the branches and tags at them, and until when they are kept for training jobs. For\n" +
-			"changes that Penstock made, the command that takes them back is printed. Branches and tags at other snapshots\n" +
-			"come last, with the last statistics that penstock stats --keep kept. Counts are those that the writers recorded in\n" +
-			"the table's metadata.",
+		Use: "log TABLE", Short: "List the snapshots of a table, and the commands that revert them",
+		Long: "List the snapshots of a branch of a table, the newest first: their times and writers, rows and bytes that they\n" +
+			"added and removed, their branches and tags, and until when they are kept for training jobs. For a change that\n" +
+			"Penstock made, the output has the command that reverts it. Branches and tags at other snapshots come last, with\n" +
+			"the last statistics of penstock stats --keep. Counts are those that the writers recorded in the table's metadata.",
 		Example: "  penstock log features.history --config penstock.yaml\n" +
 			"  penstock log features.history --branch candidate --limit 3 --uri grpc://127.0.0.1:8815",
 		Args: oneTable,
@@ -221,10 +220,10 @@ func diffCommand(p process) *cobra.Command {
 		Use: "diff TABLE [FROM] [TO]", Short: "Show what changed between two snapshots of a table",
 		Long: "Show what changed between two snapshots of a table: rows, bytes and files, partitions with files that differ,\n" +
 			"columns, and the keys that were added, gone or changed, with the number of changed keys of each column.\n" +
-			"FROM and TO are ids of snapshots, or names of branches and tags. TO is main by default, and FROM the\n" +
-			"snapshot that TO was made from; none is a table without rows.\n\n" +
-			"Of files that both snapshots have, at most the columns of the key are read, to tell whether they have the\n" +
-			"keys of files that differ. --files reads no row.",
+			"FROM and TO are ids of snapshots, or names of branches and tags; none is the table without rows. By\n" +
+			"default, TO is main, and FROM is the snapshot before TO.\n\n" +
+			"From files that both snapshots have, at most the key columns are read, to find keys of files that differ.\n" +
+			"--files reads no rows.",
 		Example: "  penstock diff features.history --config penstock.yaml\n" +
 			"  penstock diff features.history main candidate --key request_id --uri grpc://127.0.0.1:8815\n" +
 			"  penstock diff features.history 3051729675574597004 --files --json --config penstock.yaml",

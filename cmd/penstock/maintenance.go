@@ -138,9 +138,9 @@ func restoreCommand(p process) *cobra.Command {
 	c := &cobra.Command{
 		Use: "restore TABLE", Short: "Restore a staging table, or some of its partitions, as they were at a snapshot",
 		Long: "Restore the rows that a staging table, or some of its partitions, had at a snapshot, as one commit. The files\n" +
-			"of that time are copied under new names, without the rows that were deleted by then: the old ones are\n" +
-			"deleted when snapshots expire. What was committed to the partitions since then is replaced.\n\n" +
-			"A call that is repeated with its --token writes nothing, and prints the snapshot that has the rows.",
+			"of that snapshot are copied under new names, without the rows that were already deleted, since the old files\n" +
+			"are deleted when snapshots expire. Everything committed to the partitions after the snapshot is replaced.\n\n" +
+			"A call that is repeated with the same --token writes nothing, and prints the snapshot that has the rows.",
 		Example: "  penstock restore features.history --snapshot 4813720985327 --partition ts_day=2026-11-01 --config penstock.yaml\n" +
 			"  penstock restore features.history --snapshot 4813720985327 --dry-run --config penstock.yaml",
 		Args: oneTable,
@@ -208,11 +208,11 @@ func restoreText(request decode.RestoreCommand, r maintenance.RestorationResult)
 func orphansCommand(p process) *cobra.Command {
 	c := &cobra.Command{
 		Use: "orphans TABLE…", Short: "List, or remove, files of failed writes that no snapshot names",
-		Long: "List the files in the folders of tables that Penstock wrote and that nothing in the tables' metadata\n" +
-			"names: those of stages and commits that failed, and unfinished uploads. With --remove, they are\n" +
-			"removed. Files of other writers are neither listed nor removed.\n\n" +
-			"A file is written before a snapshot names it. So --older-than must be longer than the longest\n" +
-			"write, and a failed stage whose outcome is uncertain is repeated before.",
+		Long: "List the files in the folders of tables that Penstock wrote and that the tables' metadata does not\n" +
+			"name: files of failed stages and commits, and unfinished uploads. --remove removes them. Files of\n" +
+			"other writers are neither listed nor removed.\n\n" +
+			"A file is written before a snapshot names it, so --older-than must be longer than the longest\n" +
+			"write. If the outcome of a failed stage is uncertain, repeat the stage first.",
 		Example: "  penstock orphans features.history --config penstock.yaml\n" +
 			"  penstock orphans features.history features.embedding --older-than 7d --remove --config penstock.yaml",
 		Args: func(c *cobra.Command, args []string) error {

@@ -26,13 +26,13 @@ import (
 func promoteCommand(p process) *cobra.Command {
 	c := &cobra.Command{
 		Use: "promote DATASET ENTRY…", Short: "Make the columns of staging entries columns of the training table",
-		Long: "Make the columns of left and overlay entries of a dataset columns of its training table: every data\n" +
-			"file of main is replaced by one with the new columns, whose other columns are copied as they\n" +
-			"are. Readers see no change until the last commit, which changes the table's schema. The\n" +
+		Long: "Make the columns of left and overlay entries of a dataset columns of its training table: each data\n" +
+			"file of main is replaced by a file that also has the new columns; the other columns are copied\n" +
+			"unchanged. Readers see no change until the last commit, which changes the table's schema. The\n" +
 			"table's catalog must allow writes to its namespace (docs/changes.md).\n\n" +
-			"A call that was interrupted continues when it is repeated. For entries that are promoted already, the\n" +
-			"command only writes the files that lack the columns, such as files that were appended without them.\n" +
-			"--dry-run tells what it would cost.",
+			"To continue after an interruption, repeat the command. For entries that are already promoted, it\n" +
+			"writes only the files that lack the columns, such as files that were appended without them.\n" +
+			"--dry-run estimates the cost.",
 		Example: "  penstock promote homefeed history --dry-run --config penstock.yaml\n" +
 			"  penstock promote homefeed history embedding --config penstock.yaml",
 		Args: func(c *cobra.Command, args []string) error {
@@ -152,11 +152,11 @@ func unreadText(local bool, table string) string {
 
 func demoteCommand(p process) *cobra.Command {
 	c := &cobra.Command{
-		Use: "demote TABLE COLUMN…", Short: "Take promoted columns of a training table back",
-		Long: "Take promoted columns of a training table back, with all columns of the same promotion: they are\n" +
-			"dropped from its schema, and columns that they replaced have their names again. No file is\n" +
-			"written and no row is lost. The same promotion can be repeated, which writes the schema only.\n\n" +
-			"The columns and the staging entries that they were promoted from are listed first, with a question.",
+		Use: "demote TABLE COLUMN…", Short: "Remove promoted columns from a training table",
+		Long: "Remove promoted columns from the schema of a training table, with all columns of the same promotion.\n" +
+			"Columns that they replaced get their names back. No data file is written, and no row is lost; repeating\n" +
+			"the promotion changes only the schema.\n\n" +
+			"The command first lists the columns and their staging entries, and prompts for confirmation.",
 		Example: "  penstock demote ml.impressions last_pins --config penstock.yaml",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) < 2 { //nolint:mnd // a table and a column
@@ -166,15 +166,15 @@ func demoteCommand(p process) *cobra.Command {
 		},
 	}
 	from := newChangeFlags(c)
-	yes := c.Flags().Bool("yes", false, "take them back without a question")
-	dry := c.Flags().Bool("dry-run", false, "list what would be taken back, and change nothing")
+	yes := c.Flags().Bool("yes", false, "do not prompt for confirmation")
+	dry := c.Flags().Bool("dry-run", false, "list the columns that would be removed, and change nothing")
 	noCheck := noCheckFlag(c)
 	asJSON := c.Flags().Bool("json", false, "print the result as JSON; it needs --yes or --dry-run")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		request := decode.DemoteCommand{Table: args[0], Columns: args[1:], DryRun: *dry, NoCheck: *noCheck, Progress: true}
 		asks := !*yes && !*dry
 		if asks && (*asJSON || !p.answers) {
-			return cmdline.Errorf("%s asks before it changes the table, and no terminal can answer: add --yes, or --dry-run to see what it takes back", c.CommandPath())
+			return cmdline.Errorf("%s prompts for confirmation, which needs a terminal: add --yes, or --dry-run to see what it removes", c.CommandPath())
 		}
 		return p.change(c, from, args[0], func(ctx context.Context, s *client.Client, g *commandProgress) error {
 			var out changes.Demoted

@@ -21,10 +21,10 @@ import (
 func publishCommand(p process) *cobra.Command {
 	c := &cobra.Command{
 		Use: "publish TABLE BRANCH", Short: "Move main of a table to the snapshot of a branch",
-		Long: "Move main of a table to the snapshot of a branch, if main has no snapshot that the branch does not\n" +
-			"have. The result has the command that takes the move back. If the rows of the branch break limits of a dataset\n" +
-			"of the config file that reads the table, main is not moved. To check the rows before, read the\n" +
-			"branch: penstock verify with a dataset whose staging entry has ref: BRANCH.\n\n" +
+		Long: "Move main of a table to the snapshot of a branch, if the branch contains all snapshots of main. The output has\n" +
+			"the command that reverts the move. main is not moved if the rows of the branch break limits of a dataset of\n" +
+			"the config file that reads the table, or if fewer sampled rows match than its min_match. To check the rows\n" +
+			"first, run penstock verify for a dataset whose staging entry has ref: BRANCH.\n\n" +
 			"With --from and --to, main is moved only from the snapshot --from, and only if the branch is at the snapshot\n" +
 			"--to. --dry-run prints this command. It can be repeated: if main is at --to, nothing is moved.",
 		Example: "  penstock publish features.history candidate --config penstock.yaml\n" +
@@ -151,17 +151,16 @@ const noneBefore = "none"
 
 func undoCommand(p process) *cobra.Command {
 	c := &cobra.Command{
-		Use: "undo TABLE", Short: "Take the last change of a table back",
-		Long: "Take the last change that Penstock made to main of a table back: a stage, a publish, a compaction or a\n" +
-			"restoration. It prints what it takes back; --dry-run prints that alone, with the command that takes it\n" +
-			"back. If others committed since, nothing is moved, and the error lists their snapshots. If the last change\n" +
-			"was taken back already, nothing is moved either: the command may be repeated. A promotion is taken back by\n" +
-			"demote.\n\n" +
-			"With --to and --from, the branch is moved back from the snapshot --to to the snapshot --from, which was\n" +
-			"there before. With --from none, another branch is removed, and main has no snapshot afterwards. A branch\n" +
-			"other than main needs both flags. penstock log lists the snapshots, and prints the command for each change.\n\n" +
-			"If the first change created the table, and no other program has committed to it, taking it back drops the table,\n" +
-			"so that it can be created with another layout. This needs --yes. Otherwise the table stays, without rows.\n" +
+		Use: "undo TABLE", Short: "Revert the last change of a table",
+		Long: "Revert the last change that Penstock made to main of a table: a stage, a publish, a compaction or a\n" +
+			"restoration. The command prints the change; with --dry-run, it only prints the change and the command that\n" +
+			"reverts it. If others have committed since, nothing is moved, and the error lists their snapshots. The command\n" +
+			"may be repeated: if the last change was already reverted, nothing is moved. To revert a promotion, use demote.\n\n" +
+			"With --to and --from, the branch is moved back from the snapshot --to to the earlier snapshot --from. With\n" +
+			"--from none, the branch is removed; main stays, without a snapshot. A branch other than main needs both flags.\n" +
+			"penstock log lists the snapshots, and prints the command for each change.\n\n" +
+			"If the change created the table, and no other program has committed to it, the command drops the table, so\n" +
+			"that it can be created with another layout. This needs --yes. Otherwise, the table stays, without rows.\n" +
 			"No data file is removed.",
 		Example: "  penstock undo features.history --config penstock.yaml\n" +
 			"  penstock undo features.history --from 3051729675574597004 --to 8744736658442914487 --config penstock.yaml\n" +

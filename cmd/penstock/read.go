@@ -80,11 +80,11 @@ func explainCommand(p process) *cobra.Command {
 		Long: "Show what a query reads, in which order, and why. Only metadata is read.\n\n" +
 			"The text has at most 40 lines for any plan; --splits prints everything. --svg also draws it: the rows of each bucket and\n" +
 			"lane, the files of each table, and the match rates of the last streams of the dataset on the server.\n\n" +
-			"--scale computes which servers, memory, network and storage requests a number of trainers need that each take a batch\n" +
-			"in a time, and says what each figure rests on. Its parameters are trainers and step, and if you know them rows (of a\n" +
-			"batch), row (bytes), cpu (of a server for a row), cores, memory and link of a server, server_price, request_price and\n" +
+			"--scale computes how many servers, and how much memory, network and storage, a number of trainers need, with the\n" +
+			"basis of each figure. The parameters are trainers and step (the time for a batch), and optionally rows (of a batch),\n" +
+			"row (bytes), cpu (of a server for a row), cores, memory and link of a server, server_price, request_price and\n" +
 			"traffic_price.\n\n" +
-			"With --config, the plan is made in process, with --uri, by a server. --json prints a\n" +
+			"With --config, this process makes the plan; with --uri, a server does. --json prints a\n" +
 			"summary for scripts: plan id, pin, rows, steps, columns.",
 		Example: "  penstock explain homefeed --config penstock.yaml\n" +
 			"  penstock explain homefeed --config penstock.yaml --batch-rows 4096 --scale trainers=64,step=5ms\n" +
@@ -210,11 +210,11 @@ func verifyCommand(p process) *cobra.Command {
 		Long: "Check that a dataset's tables are laid out as the join expects. The keys of all\n" +
 			"tables are read, to check the bucket of every row and to count duplicate and null\n" +
 			"keys, training rows that match, and staging keys that match no training row.\n\n" +
-			"Findings are keys in a wrong file, files that cannot be read, violated rules of the\n" +
-			"dataset, and joins that match none of their rows, or less than 1 % of 10,000: of these,\n" +
-			"some keys of both tables are shown next to each other. A finding breaks a stream, breaks\n" +
-			"a rule, or is worth knowing. The exit code is 1 if there are findings of the first two\n" +
-			"grades, otherwise 0, and 3 if the tables could not be verified.",
+			"Findings are keys in a wrong file, files that cannot be read, broken rules of the\n" +
+			"dataset, and joins in which no row matches, or fewer than 1 % of 10,000 rows; for these\n" +
+			"joins, keys of both tables are shown next to each other. A finding breaks a stream,\n" +
+			"breaks a rule, or is a note. The exit code is 1 if a finding breaks a stream or a rule,\n" +
+			"3 if the tables could not be verified, and otherwise 0.",
 		Example: "  penstock verify homefeed --config penstock.yaml\n" +
 			"  penstock verify homefeed --uri grpc://127.0.0.1:8815 --filter \"day = DATE '2026-10-01'\" --json",
 	}

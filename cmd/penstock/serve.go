@@ -41,15 +41,15 @@ func serveCommand(p process) *cobra.Command {
 			"the environment, the environment overrides the file. docs/config.md describes them in full.\n\n" +
 			"unix:///path serves on a Unix domain socket that only this user's programs can connect\n" +
 			"to. With --local-socket, trainers of this user on this machine read batches from shared\n" +
-			"memory, whatever address they connect to; that takes a fraction of the time.\n\n" +
-			"Changes of the file's datasets are used within seconds, or at once after SIGHUP. A file\n" +
-			"that cannot be used is logged, and the server keeps what it had.\n\n" +
+			"memory, whatever address they connect to, in a fraction of the time.\n\n" +
+			"Changes of the file's datasets take effect within seconds, or at once after SIGHUP. If the\n" +
+			"file cannot be used, the server logs the error and keeps the previous datasets.\n\n" +
 			"After SIGTERM or SIGINT, running streams may finish within the drain time; a second\n" +
 			"signal ends them at once.",
 		Example: "  penstock serve --config penstock.yaml --listen 127.0.0.1:8815",
 	}
 	file := configFlag(c)
-	private := cmdline.Text(c, "private", "FOLDER", "serve the process that starts this one alone, on a socket in an empty folder of mode 0700; end when standard input closes or the parent changes, and remove the folder")
+	private := cmdline.Text(c, "private", "FOLDER", "serve only the process that starts this one, on a socket in an empty folder of mode 0700; end when standard input closes or the parent changes, and remove the folder")
 	for _, s := range config.Settings() {
 		if s.Switch() {
 			c.Flags().Bool(s.Flag(), false, s.Usage)

@@ -38,17 +38,17 @@ import (
 func stageCommand(p process) *cobra.Command {
 	c := &cobra.Command{
 		Use: "stage TABLE FILE…", Short: "Write the rows of files, of another table, or of SQL, to a staging table",
-		Long: "Write the rows of Parquet, CSV, JSON lines or Arrow files to a staging table, sorted and bucketed as the table\n" +
-			"is, as one commit. A FILE is a local file, a folder, which is read with all folders below it, a location on S3\n" +
-			"(s3://bucket/folder/), or a pattern of these in quotes. Folders such as day=2026-01-01 add a column.\n" +
+		Long: "Write rows to a staging table in one commit, sorted and bucketed like the table. The rows come from Parquet, CSV,\n" +
+			"JSON lines or Arrow files. A FILE is a local file, a folder (read with all folders below it), a location on S3\n" +
+			"(s3://bucket/folder/), or a quoted pattern of these. Folders such as day=2026-01-01 add a column.\n" +
 			"The FILE - is standard input. With --from-table, the rows are those of another table, at one snapshot.\n" +
-			"With --sql, DuckDB computes the rows, over tables of the catalogs and over files.\n\n" +
+			"With --sql, DuckDB computes the rows from tables of the catalogs and files.\n\n" +
 			"Columns are matched by name: int is widened to long and float to double, optional columns that the\n" +
 			"files lack are null, and everything else that differs is an error.\n\n" +
 			"A table that does not exist is created if --key and --buckets or --like are given. Its\n" +
 			"catalog must allow writes to its namespace (docs/changes.md).\n\n" +
-			"A call that is repeated writes nothing, and prints the snapshot that has the rows; --again writes them once more.\n" +
-			"With --token, calls with the same token are one change, whatever their rows are.",
+			"A repeated call writes nothing, and prints the snapshot that has the rows; --again writes them once more.\n" +
+			"Calls with the same --token make one change, whatever their rows are.",
 		Example: "  penstock stage features.history day-*.parquet --config penstock.yaml\n" +
 			"  penstock stage features.history s3://lake/history/ --config penstock.yaml\n" +
 			"  penstock stage features.history --from-table ml.raw_history --filter \"day = '2026-11-01'\" --config penstock.yaml\n" +

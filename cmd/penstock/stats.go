@@ -28,11 +28,11 @@ func statsCommand(p process) *cobra.Command {
 	c := &cobra.Command{
 		Use: "stats TABLE|DATASET [AT]", Short: "Describe the values of columns of a table or dataset",
 		Long: "Describe the values of the columns of a table or dataset: nulls, minimum, maximum, mean, deviation, quantiles, distinct and frequent\n" +
-			"values; of lists, the same of their lengths and elements, and of the norms of lists of floats.\n" +
+			"values; for lists, the same for their lengths and elements, and for the norms of lists of floats.\n" +
 			"AT is the id of a snapshot, the name of a branch or tag, or a time; main by default. Deleted rows are left out.\n\n" +
-			"Counts, minimum, maximum, mean and deviation are those of all rows. Quantiles and frequent values are those of a\n" +
-			"sample of rows, which is always the same for the same rows; the result says how exact they are.\n\n" +
-			"Of a dataset, it also describes each staging entry, as the dataset joins it: how many training rows match, on which\n" +
+			"Counts, minimum, maximum, mean and deviation are exact. Quantiles and frequent values come from a sample of\n" +
+			"rows, which is always the same for the same rows; the result has their precision.\n\n" +
+			"For a dataset, it also describes each staging entry, as the dataset joins it: how many training rows match, on which\n" +
 			"days, how old the values are, and which keys are repeated.\n\n" +
 			"With --against, the values are compared with those of another snapshot or dataset, as a whole and for each\n" +
 			"day or other partition by time. The exit code is 1 if a change is beyond its limit, and 3 if the tables could not be compared.\n\n" +

@@ -22,21 +22,21 @@ func statusCommand(p process) *cobra.Command {
 	c := &cobra.Command{
 		Use: "status", Short: "Show the streams of a server, and what each waits for", Args: cmdline.NoArguments,
 		Long: "Show the streams of a server, and what each waits for: its trainer, storage, memory, a slot,\n" +
-			"or another stream that reads the same. The streams of other clients, and what the server has\n" +
-			"of memory and slots, need the right status of a policy, if there is one.\n\n" +
-			"Rates and shares are those since each stream began; with --watch, those of the last interval.\n" +
-			"--json prints the answer of the server, whose counters only rise.",
+			"or another stream that reads the same rows. With a policy, the streams of other clients, and the\n" +
+			"memory and slots of the server, need the right status.\n\n" +
+			"Rates and shares are averages since each stream began; with --watch, those of the last interval.\n" +
+			"--json prints the answer of the server, whose counters only grow.",
 		Example: "  penstock status --uri grpc://127.0.0.1:8815\n  penstock status --uri grpc://127.0.0.1:8815 --watch 2",
 	}
 	from := newServerFlags(c)
 	asJSON := c.Flags().Bool("json", false, "print the answer of the server as JSON; with --watch, each in a line")
-	watch := c.Flags().Float64("watch", 0, "repeat it at this interval, in seconds, until interrupted")
+	watch := c.Flags().Float64("watch", 0, "repeat the output at this interval, in seconds, until interrupted")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		switch {
 		case *watch < 0 || *watch > 0 && *watch < 0.1 || *watch > 86400:
 			return cmdline.Errorf("--watch %v: want 0.1 to 86400 seconds", *watch)
 		case p.orEnv(*from.uri, envURI) == "":
-			return cmdline.Errorf("status asks a server: give --uri grpc://host:port, or set %s", envURI)
+			return cmdline.Errorf("status needs a server: give --uri grpc://host:port, or set %s", envURI)
 		}
 		*from.uri = p.orEnv(*from.uri, envURI)
 		return p.withClient(c, from, func(ctx context.Context, s *client.Client) error {
@@ -125,8 +125,8 @@ func healthCommand(p process) *cobra.Command {
 	c := &cobra.Command{
 		Use: "health --uri URI", Short: "Check whether a server accepts calls", Args: cmdline.NoArguments,
 		Long: "Check whether a server accepts calls: the health check of gRPC, which needs no token.\n\n" +
-			"The exit code is 1 if it does not, as while it shuts down. This is for probes: over TLS, the\n" +
-			"certificate of the server is not checked, and nothing is sent but the question.",
+			"The exit code is 1 if it does not, for example while it shuts down. Use it for probes: over TLS,\n" +
+			"the certificate of the server is not checked, and no token is sent.",
 		Example: "  penstock health --uri grpc+tls://127.0.0.1:8815",
 	}
 	uri := cmdline.Text(c, "uri,u", "URI", "the server, as grpc://host:port or grpc+tls://host:port ("+envURI+")")

@@ -96,7 +96,7 @@ func TestStatusOfServers(t *testing.T) {
 	}
 	help := run(t, "status", "--help")
 	require.NotContains(t, help.stdout, "--config")
-	require.Contains(t, run(t, "status").stderr, "status asks a server: give --uri grpc://host:port, or set PENSTOCK_URI")
+	require.Contains(t, run(t, "status").stderr, "status needs a server: give --uri grpc://host:port, or set PENSTOCK_URI")
 }
 
 // TestStatusShowsRefusedConfigFiles breaks the config file of a server, and then repairs it.

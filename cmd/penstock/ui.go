@@ -31,13 +31,13 @@ func uiCommand(p process) *cobra.Command {
 		Use: "ui", Short: "Show servers, datasets and tables in a browser", Args: cmdline.NoArguments,
 		Long: "Show servers, datasets and tables in a browser: streams and what they wait for, memory and caches,\n" +
 			"plans, columns, and the snapshots of tables. Branches can be published, and changes taken back. The pages\n" +
-			"are a client of the servers: they have the rights of this command's token, and keep nothing.\n\n" +
-			"The command listens on the loopback and prints a link, which one browser can open once. It prints another\n" +
-			"link then. With --behind-proxy, there is no link: a proxy on this machine signs viewers in, and passes on\n" +
-			"the token of each as Authorization: Bearer. The servers see that token, and apply its rights.\n\n" +
-			"With --config, pages can start stages and promotions, which run as processes of their own.\n\n" +
-			"--uri may name several replicas, separated by commas. All of them are asked for their streams and\n" +
-			"memory, the first one for datasets and tables.",
+			"are a client of the servers: they have the rights of this command's token, and store nothing.\n\n" +
+			"The command listens on the loopback and prints a link, which one browser can open once; then it prints\n" +
+			"another link. With --behind-proxy, there is no link: a proxy on this machine signs viewers in, and passes on\n" +
+			"their tokens as Authorization: Bearer. The servers apply the rights of these tokens.\n\n" +
+			"With --config, pages can start stages and promotions, which run in separate processes.\n\n" +
+			"--uri may name several replicas, separated by commas. The pages show the streams and memory of all of\n" +
+			"them, and the datasets and tables of the first.",
 		Example: "  penstock ui --uri grpc://127.0.0.1:8815\n" +
 			"  penstock ui --config penstock.yaml\n" +
 			"  penstock ui --uri grpc+tls://a:8815,grpc+tls://b:8815 --listen 127.0.0.1:8880 --behind-proxy penstock.example.com",
@@ -57,7 +57,7 @@ func uiCommand(p process) *cobra.Command {
 			return cmdline.Errorf("--behind-proxy %s: want a host name without scheme, port and path", *proxied)
 		}
 		if *memory != "" && *from.uri != "" {
-			return cmdline.Errorf("--child-memory is for what the pages of a config file (--config) start")
+			return cmdline.Errorf("--child-memory is for stages and promotions that the pages of a config file (--config) start")
 		}
 		from.passed, from.watched = *proxied != "", true
 		return p.serveUI(c.Context(), from, *listen, *proxied, *memory)

@@ -133,7 +133,7 @@ func TestMemoryOfPromotions(t *testing.T) {
 	config := readLake(t).config
 	for text, args := range map[string][]string{
 		`--child-memory "much" is not a size, such as 4GiB`: {"--config", config, "--child-memory", "much"},
-		"--child-memory is for what the pages":              {"--uri", "grpc://127.0.0.1:1", "--child-memory", "1GiB"},
+		"--child-memory is for stages and":                  {"--uri", "grpc://127.0.0.1:1", "--child-memory", "1GiB"},
 	} {
 		got := run(t, append([]string{"ui"}, args...)...)
 		require.Equal(t, exitUsage, got.code)

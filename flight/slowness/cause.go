@@ -44,11 +44,11 @@ func (c Cause) Meaning() string {
 	case Network:
 		return "the connection to the client takes no more bytes"
 	case Slot:
-		return "as many streams as the server admits are open"
+		return "max_streams streams are open"
 	case Memory:
 		return "the memory budget has no room"
 	case InFlight:
-		return "batches that other clients have not taken fill the memory for batches on their way"
+		return "batches that other clients have not taken fill the memory for batches in flight"
 	case Stream:
 		return "another stream reads rows that both need"
 	case Deletes:
@@ -60,7 +60,7 @@ func (c Cause) Meaning() string {
 	case StorageBandwidth:
 		return "storage sends bytes slowly"
 	case SmallReads:
-		return "storage answers as it should, but each request reads few bytes: files or row groups are small"
+		return "storage is fast, but each request reads few bytes: files or row groups are small"
 	case Plan:
 		return "the query is planned: the catalog and the table's metadata are read"
 	case Spill:
@@ -74,7 +74,7 @@ func (c Cause) Meaning() string {
 	case Join:
 		return "rows are joined, put in order and cut into batches"
 	case Send:
-		return "batches are encoded and handed to the transport, and the little work that has no other kind"
+		return "batches are encoded and handed to the transport; work of no other kind also counts here"
 	case Cores:
 		return "more streams work at the same time than the server has cores"
 	}
@@ -93,9 +93,9 @@ func (c Cause) Remedy() string {
 	case Memory:
 		return "raise memory, or read with fewer lanes or columns"
 	case InFlight:
-		return "ask for smaller batches, or end the clients that do not read"
+		return "use smaller batches, or end the clients that do not read"
 	case Stream:
-		return "nothing, if the other stream is as fast as it can be: see what limits that one"
+		return "find the limit of the other stream, and act on that"
 	case Deletes:
 		return "compact the table"
 	case StorageErrors:

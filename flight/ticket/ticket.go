@@ -37,7 +37,7 @@ const (
 )
 
 // PlanAgain is the remedy for every ticket that is no longer valid.
-const PlanAgain = "ask GetFlightInfo again, with the pin or cursor of the run"
+const PlanAgain = "call GetFlightInfo again, with the pin or cursor of the run"
 
 // Content is the content of a ticket. The query names or contains the dataset, and contains
 // the pin, the shard and the cursor. If there is a cursor, the pin is part of it. The query does

@@ -253,7 +253,7 @@ func Settings() []Setting { //nolint:funlen // a table
 		},
 		{
 			Name: "trace_every", Default: "100", Shape: "N",
-			Usage: "which steps of a stream are traced: those whose number N divides; clients that trace use the same number",
+			Usage: "which steps of a stream are traced: every Nth; clients that trace must use the same number",
 			set:   func(s *Server, v value) error { return countFrom(&s.TraceEvery, v, 1) },
 		},
 		{

@@ -73,7 +73,7 @@ func streams() row {
 		{"Streams that ended", "Streams that ended per second, by how they ended.", "short", stacked, []query{
 			{`sum by (end) (rate(penstock_streams_ended_total{$of}[$__rate_interval]))`, "{{end}}"},
 		}},
-		{"Rows of jobs", "Rows per second of queries with a job. The name of at most 100 jobs is known.", "short", lines, []query{
+		{"Rows of jobs", "Rows per second of queries with a job. At most 100 jobs are named.", "short", lines, []query{
 			{`topk(20, sum by (exported_job) (rate(penstock_job_rows_sent_total{$at}[$__rate_interval])))`, "{{exported_job}}"},
 		}},
 	}}
@@ -88,7 +88,7 @@ func admission() row {
 			{`sum by (dataset) (rate(penstock_streams_set_back_total{$of}[$__rate_interval]))`, "{{dataset}}"},
 		}},
 		{"Calls", "Calls per second, by method.", "short", lines, []query{{`sum by (method) (rate(penstock_calls_total{$at}[$__rate_interval]))`, "{{method}}"}}},
-		{"Calls that failed", "Calls per second that ended otherwise than ok, by outcome. Refused credentials and rights are unauthenticated and forbidden.", "short", stacked, []query{
+		{"Calls that failed", "Calls per second that did not end as ok, by outcome. Refused credentials and rights are unauthenticated and forbidden.", "short", stacked, []query{
 			{`sum by (end) (rate(penstock_calls_total{$at,end!~"ok|moved"}[$__rate_interval]))`, "{{end}}"},
 		}},
 		{"Time of calls", "The time in which 99 % of calls ended, without streams.", "s", lines, []query{
@@ -115,7 +115,7 @@ func memory() row {
 			{`max(penstock_memory_reserved_bytes{$at} - penstock_memory_idle_bytes{$at})`, "not idle"},
 			{`max(penstock_memory_budget_bytes{$at})`, "budget"},
 		}},
-		{"Cache hits", "The share of columns that streams found in memory, and the share that the disk cache had of those that it was asked for.", "percentunit", lines, []query{
+		{"Cache hits", "The share of columns that streams found in memory, and the share of lookups that the disk cache answered.", "percentunit", lines, []query{
 			{`sum(rate(penstock_cache_hits_total{$at}[$__rate_interval])) / (sum(rate(penstock_cache_hits_total{$at}[$__rate_interval])) + sum(rate(penstock_cache_misses_total{$at}[$__rate_interval])))`, "memory"},
 			{`sum(rate(penstock_disk_cache_reads_total{$at,result="hit"}[$__rate_interval])) / sum(rate(penstock_disk_cache_reads_total{$at}[$__rate_interval]))`, "disk"},
 		}},

@@ -150,7 +150,7 @@ func TestBackfillsOfAllTables(t *testing.T) {
 	}
 	require.Less(t, strings.Index(body, "branch=first"), strings.Index(body, "branch=behind"), "the newest is first")
 	require.Contains(t, rowWith(t, body[strings.Index(body, "Last changes of main"):], "token-2"), "features.a")
-	require.Contains(t, body, "The branches of table <bdi>features.dead</bdi> are not known")
+	require.Contains(t, body, "The branches of table <bdi>features.dead</bdi> cannot be listed")
 	require.NotContains(t, body, "<script>")
 
 	_, body = get(t, pagesOf(t, features()), "/backfills?within=features.b")

@@ -133,7 +133,7 @@ func TestPromotionsAreShownBefore(t *testing.T) {
 		_, page = get(t, pages, "/promotions/home?entry=history", "Session", "one")
 		for _, text := range []string{
 			`value="history" checked`, "2 of 5", "1,234", "5.0 MiB", "2 epochs", "penstock promote home history --config penstock.yaml", "kind: Job",
-			"penstock demote ml.rows", "is <bdi>before</bdi> then",
+			"penstock demote ml.rows", "renamed to <bdi>before</bdi>",
 		} {
 			require.Contains(t, page, text)
 		}

@@ -284,7 +284,7 @@ func TestPublishWhatThePageShowed(t *testing.T) {
 	require.Equal(t, http.StatusBadGateway, answer.StatusCode)
 	body, err = io.ReadAll(answer.Body)
 	require.NoError(t, err)
-	require.Contains(t, string(body), "It is not known whether the change was made")
+	require.Contains(t, string(body), "The outcome of the change is uncertain")
 	of.refused = nil
 	_, result = get(t, pages, next+"&to=5")
 	require.Contains(t, result, "is at snapshot 4.", "the first value counts")

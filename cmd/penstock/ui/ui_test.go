@@ -210,7 +210,7 @@ func TestStreamsOfAllReplicas(t *testing.T) {
 	require.Contains(t, body, "<td>small reads 25%</td>")
 	require.Equal(t, 1, strings.Count(body, "morning"), "two addresses of one server")
 	require.Contains(t, body, `<td class="n">9s</td><td>waits for catalogs and metadata files</td>`)
-	require.Equal(t, 1, strings.Count(body, "small reads: storage answers as it should"), "each limit is explained once")
+	require.Equal(t, 1, strings.Count(body, "small reads: storage is fast"), "each limit is explained once")
 	for _, text := range []string{"sweep-a", "sweep-b", "nightly", "replica-2", "connection refused", "trainer 10%, storage 25%", "waits for storage", "25 %"} {
 		require.Contains(t, body, text)
 	}
@@ -233,7 +233,7 @@ func TestAReplicaThatHangs(t *testing.T) {
 			answer, body := get(t, pages, path)
 			require.Equal(t, http.StatusOK, answer.StatusCode, path)
 			require.Contains(t, body, text)
-			require.Contains(t, body, "It does not answer: <bdi>the server does not answer in time</bdi>")
+			require.Contains(t, body, "It does not respond: <bdi>the server does not answer in time</bdi>")
 		}
 	})
 }
