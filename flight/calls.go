@@ -8,8 +8,11 @@ import (
 	"strings"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/tap"
 
 	"github.com/penstock/penstock/flight/call"
@@ -61,9 +64,7 @@ func (s *Server) stream(service any, stream grpc.ServerStream, of *grpc.StreamSe
 	stream, done := s.answers.charged(stream, c)
 	defer done()
 	if strings.HasPrefix(of.FullMethod, "/grpc.") {
-		ctx, leave := s.untilDrain(stream.Context())
-		defer leave()
-		return next(service, inContext{stream, ctx})
+		return s.checkHealth(service, stream, of, next)
 	}
 	began := s.options.Clock()
 	end := s.watch(stream.Context(), c, of.FullMethod, func() error {
@@ -85,6 +86,20 @@ func (s *Server) stream(service any, stream grpc.ServerStream, of *grpc.StreamSe
 	}
 	stream.SetTrailer(end.Trailer(s.options.MaxDetails))
 	return end.Status.Err()
+}
+
+// checkHealth answers a call of the health service. Calls that watch it end when the server shuts down.
+func (s *Server) checkHealth(service any, stream grpc.ServerStream, of *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+	if of.FullMethod == grpc_health_v1.Health_Watch_FullMethodName {
+		leave, ok := call.Of(stream.Context()).Connection.Watch()
+		if !ok {
+			return status.Error(codes.ResourceExhausted, "too many calls of this connection watch the health of the server")
+		}
+		defer leave()
+	}
+	ctx, leave := s.untilDrain(stream.Context())
+	defer leave()
+	return next(service, inContext{stream, ctx})
 }
 
 // inContext replaces the context of a stream.

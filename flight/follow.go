@@ -26,6 +26,10 @@ const (
 	headerFollow = "penstock-follow"
 	// maxFollowName is the length of the longest name of a headerFollow.
 	maxFollowName = 64
+	// maxFollowTicket is the length of the longest ticket that asks to follow streams. Longer ones are not parsed.
+	maxFollowTicket = 1 << 10
+	// followBytes is the memory of a call that follows streams: its goroutine, its buffers, and what gRPC holds for it.
+	followBytes = 16 << 10
 )
 
 // notice is sent to a client that follows its streams: where one of them moves, while batches before that point are still on their way.
@@ -57,7 +61,8 @@ func followedOf(ctx context.Context, c *call.Call) (followed, bool) {
 	return followed{followKey{c.Caller.Subject, name}, number}, true
 }
 
-// followers holds the streams that clients may follow. It is safe for concurrent use.
+// followers holds the streams that clients may follow. At most one call follows the streams of a key, so there are no more of these
+// calls than streams. It is safe for concurrent use.
 type followers struct {
 	mu  sync.Mutex
 	all map[followKey]*following
@@ -65,9 +70,10 @@ type followers struct {
 
 // following is the streams of a followKey; never empty while it is in followers. It is guarded by the mutex of followers.
 type following struct {
-	streams map[*runningStream]int64 // by stream, its number
-	over    []notice                 // of streams that have moved; their batches may still be on their way
-	changed chan struct{}            // closed and replaced when a stream ends, or when it becomes known where one moves
+	streams  map[*runningStream]int64 // by stream, its number
+	over     []notice                 // of streams that have moved; their batches may still be on their way
+	changed  chan struct{}            // closed and replaced when a stream ends, or when it becomes known where one moves
+	replaced chan struct{}            // of the last call that followed the streams: closed when another one does; nil: there was none
 }
 
 // enter adds a stream, if its client may follow it, until leave is called. The answer to the client says that it may.
@@ -108,11 +114,19 @@ func (f *followers) change(of *following, change func()) {
 	of.changed = make(chan struct{})
 }
 
-// of returns the streams of a key; nil if there are none.
-func (f *followers) of(key followKey) *following {
+// follow returns the streams of a key for a call that follows them, and a channel that is closed when another call does. It ends the
+// call that followed them before. If there are no streams, it returns nil.
+func (f *followers) follow(key followKey) (of *following, replaced <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.all[key]
+	if of = f.all[key]; of == nil {
+		return nil, nil
+	}
+	if of.replaced != nil {
+		close(of.replaced)
+	}
+	of.replaced = make(chan struct{})
+	return of, of.replaced
 }
 
 // notices returns the notices about streams that move, except those in told, to which it adds them. It reports whether there can be
@@ -122,7 +136,11 @@ func (f *followers) notices(of *following, stops bool, told map[int64]bool) (fou
 	defer f.mu.Unlock()
 	all := slices.Clone(of.over)
 	for one, number := range of.streams {
-		if at, known := one.ending.known(); known && stops {
+		known, at := false, moved{}
+		if stops { // otherwise, the text of the cursor is not needed
+			at, known = one.ending.known()
+		}
+		if known {
 			all = append(all, notice{number, at})
 		} else {
 			more = true
@@ -143,16 +161,21 @@ func followOf(ticket []byte) (name string, follows bool) {
 	var asked struct {
 		Follow string `json:"follow"`
 	}
-	if err := json.Unmarshal(ticket, &asked); err != nil {
+	if len(ticket) > maxFollowTicket || json.Unmarshal(ticket, &asked) != nil {
 		return "", false
 	}
 	return asked.Follow, asked.Follow != ""
 }
 
 // follow answers a DoGet that follows streams: with the schema of no columns, and with a notice for each stream, once the server stops
-// and it is known where the stream moves. It ends when the streams have ended or moved.
+// and it is known where the stream moves. It ends when the streams have ended or moved, or when another call follows them.
 func (s *service) follow(c *call.Call, name string, to arrowflight.FlightService_DoGetServer) error {
 	c.Note.Follows()
+	held, err := s.options.Budget.Reserve("a call that follows streams", followBytes)
+	if err != nil {
+		return err
+	}
+	defer held.Release()
 	ctx, leave := s.untilEnd(to.Context())
 	defer leave()
 	encoder := frames.NewEncoder(arrow.NewSchema(nil, nil))
@@ -164,7 +187,7 @@ func (s *service) follow(c *call.Call, name string, to arrowflight.FlightService
 	if err := to.SendMsg(first); err != nil {
 		return err
 	}
-	of := s.followers.of(followKey{c.Caller.Subject, name})
+	of, replaced := s.followers.follow(followKey{c.Caller.Subject, name})
 	if of == nil {
 		return nil
 	}
@@ -183,6 +206,8 @@ func (s *service) follow(c *call.Call, name string, to arrowflight.FlightService
 		}
 		select {
 		case <-ctx.Done():
+			return nil
+		case <-replaced:
 			return nil
 		case <-draining:
 			draining = nil

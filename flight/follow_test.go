@@ -7,10 +7,14 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
+
+	"github.com/penstock/penstock/internal/budget"
 )
 
 // followedHeaders returns the context of a DoGet whose client follows the stream, with the values of the headers.
@@ -49,7 +53,7 @@ func nextNotice(t *testing.T, from arrowflight.FlightService_DoGetClient) notice
 // spec: wire-59, wire-60
 func TestClientsLearnWhereStreamsMove(t *testing.T) {
 	const query = `{"dataset": "homefeed", "batch_rows": 100, "lanes": 2}`
-	s, turn := serveGated(t)
+	s, turn := serveGated(t, Options{})
 	streams := make([]*movingReader, 2)
 	for number := range streams {
 		ctx := followedHeaders(t.Context(), movesForm, "ours "+string(rune('7'+number)))
@@ -93,7 +97,7 @@ func TestClientsLearnWhereStreamsMove(t *testing.T) {
 //
 // spec: wire-60
 func TestFollowingEndsWithTheStreams(t *testing.T) {
-	s, turn := serveGated(t)
+	s, turn := serveGated(t, Options{})
 	stream, err := s.DoGet(followedHeaders(t.Context(), movesForm, "ours 1"), s.ticket(t, `{"dataset": "homefeed"}`))
 	require.NoError(t, err)
 	_, err = stream.Recv()
@@ -107,6 +111,47 @@ func TestFollowingEndsWithTheStreams(t *testing.T) {
 	_, err = follows.Recv()
 	require.ErrorIs(t, err, io.EOF)
 	require.Empty(t, s.server.followers.all)
+}
+
+// At most one call follows the streams of a name. Its memory is charged until it ends.
+//
+// spec: wire-63
+func TestOneCallFollowsTheStreamsOfAName(t *testing.T) {
+	b := budget.New(1 << 20)
+	s, turn := serveGated(t, Options{Budget: b})
+	stream, err := s.DoGet(followedHeaders(t.Context(), movesForm, "ours 1"), s.ticket(t, `{"dataset": "homefeed"}`))
+	require.NoError(t, err)
+	_, err = stream.Recv()
+	require.NoError(t, err)
+	follows := s.follow(t, "ours")
+	for range 20 {
+		before := follows
+		follows = s.follow(t, "ours")
+		_, err = before.Recv()
+		require.ErrorIs(t, err, io.EOF)
+	}
+	require.Eventually(t, func() bool { return b.Used() == followBytes }, time.Minute, time.Millisecond)
+	rest, err := b.Reserve("the test", b.Limit()-b.Used())
+	require.NoError(t, err)
+	_, code, _ := s.getFailure(t, &arrowflight.Ticket{Ticket: []byte(`{"follow": "ours"}`)})
+	require.Equal(t, codes.ResourceExhausted, code)
+	rest.Release()
+	close(turn)
+	for err = nil; err == nil; {
+		_, err = stream.Recv()
+	}
+	require.ErrorIs(t, err, io.EOF)
+	_, err = follows.Recv()
+	require.ErrorIs(t, err, io.EOF)
+	require.Eventually(t, func() bool { return b.Used() == 0 }, time.Minute, time.Millisecond)
+}
+
+// A long ticket asks for no streams to follow, whatever it has: it is not parsed before it is verified.
+func TestLongTicketsFollowNothing(t *testing.T) {
+	name, follows := followOf([]byte(`{"follow": "ours"}`))
+	require.True(t, follows && name == "ours")
+	_, follows = followOf([]byte(`{"follow": "ours", "more": "` + strings.Repeat("a", maxFollowTicket) + `"}`))
+	require.False(t, follows)
 }
 
 // A stream is not followed if its client does not understand moved, or if the header is not as the Python package sends it.

@@ -33,16 +33,17 @@ func (g gated) Next() bool {
 }
 
 // serveGated serves tables in memory. Each batch waits for a turn.
-func serveGated(t *testing.T) (s *served, turn chan struct{}) {
+func serveGated(t *testing.T, options Options) (s *served, turn chan struct{}) {
 	w, turn := newWorld(t), make(chan struct{}, trainingRows)
 	all := w.loader()
-	return serve(t, Options{Loader: altered{Loader: all, open: func(ctx context.Context, p loader.Planned, o loader.StreamOptions) (loader.Stream, error) {
+	options.Loader = altered{Loader: all, open: func(ctx context.Context, p loader.Planned, o loader.StreamOptions) (loader.Stream, error) {
 		source, err := all.Open(ctx, p, o)
 		if err != nil {
 			return nil, err
 		}
 		return gated{source, turn}, nil
-	}}}), turn
+	}}
+	return serve(t, options), turn
 }
 
 // movingReader reads the messages of a stream of a client that sends headerMoves.
@@ -90,7 +91,7 @@ func (s *served) getMoving(t *testing.T, ticket *arrowflight.Ticket, value strin
 // spec: wire-55, wire-56
 func TestStreamsMove(t *testing.T) {
 	const query = `{"dataset": "homefeed", "batch_rows": 100, "lanes": 2}`
-	s, turn := serveGated(t)
+	s, turn := serveGated(t, Options{})
 	stream := s.getMoving(t, s.ticket(t, query), movesForm)
 	reader, err := arrowflight.NewRecordReader(stream)
 	require.NoError(t, err)
@@ -156,7 +157,7 @@ func TestStreamsMoveBeforeTheirFirstBatch(t *testing.T) {
 // spec: wire-55
 func TestStreamsOfOtherClientsDoNotMove(t *testing.T) {
 	for _, value := range []string{"", "2"} {
-		s, turn := serveGated(t)
+		s, turn := serveGated(t, Options{})
 		ctx := t.Context()
 		if value != "" {
 			ctx = metadata.AppendToOutgoingContext(ctx, headerMoves, value)
@@ -184,7 +185,7 @@ func TestStreamsOfOtherClientsDoNotMove(t *testing.T) {
 //
 // spec: wire-57
 func TestServersThatShutDownRefuseCalls(t *testing.T) {
-	s, turn := serveGated(t)
+	s, turn := serveGated(t, Options{})
 	ticket := s.ticket(t, `{"dataset": "homefeed"}`)
 	stream, err := s.DoGet(t.Context(), ticket)
 	require.NoError(t, err)

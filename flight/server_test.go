@@ -325,6 +325,31 @@ func TestHealthIsReadiness(t *testing.T) {
 	}
 }
 
+// A connection has at most four calls that watch the health of the server: such a call never ends by itself.
+//
+// spec: wire-64
+func TestWatchesOfAConnectionAreLimited(t *testing.T) {
+	s := serveWorld(t, Options{})
+	client := grpc_health_v1.NewHealthClient(s.connect(t))
+	begin := func(ctx context.Context, client grpc_health_v1.HealthClient) codes.Code {
+		watch, err := client.Watch(ctx, &grpc_health_v1.HealthCheckRequest{})
+		if err == nil {
+			_, err = watch.Recv()
+		}
+		return status.Code(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	for range 4 {
+		require.Equal(t, codes.OK, begin(ctx, client))
+	}
+	require.Equal(t, codes.ResourceExhausted, begin(t.Context(), client))
+	require.Equal(t, codes.OK, begin(t.Context(), grpc_health_v1.NewHealthClient(s.connect(t))), "of another connection")
+	_, err := client.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{})
+	require.NoError(t, err)
+	cancel()
+	require.Eventually(t, func() bool { return begin(t.Context(), client) == codes.OK }, time.Minute, time.Millisecond)
+}
+
 // TestServeReturnsItsError checks that Serve returns the error of a listener that breaks.
 func TestServeReturnsItsError(t *testing.T) {
 	w := newWorld(t)

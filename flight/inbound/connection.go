@@ -15,10 +15,25 @@ import (
 
 // Connection is the connection of a client. The contexts of its calls carry it. A nil Connection is one that is not known.
 type Connection struct {
-	conn   net.Conn           // nil if it could not be identified
-	number int64              // unique among the connections of the server
-	end    context.CancelFunc // ends the contexts of its calls
-	kept   atomic.Int64       // refused calls whose deadline timers gRPC keeps until the deadlines pass, or until end
+	conn    net.Conn           // nil if it could not be identified
+	number  int64              // unique among the connections of the server
+	end     context.CancelFunc // ends the contexts of its calls
+	kept    atomic.Int64       // refused calls whose deadline timers gRPC keeps until the deadlines pass, or until end
+	watches atomic.Int64       // calls that watch the health of the server
+}
+
+// Watch counts a call that watches the health of the server until leave is called. It returns false if there are too many of them on
+// the connection.
+func (c *Connection) Watch() (leave func(), ok bool) {
+	if c == nil {
+		return func() {}, true
+	}
+	leave = func() { c.watches.Add(-1) }
+	if c.watches.Add(1) > maxWatches {
+		leave()
+		return nil, false
+	}
+	return leave, true
 }
 
 // keep counts a refused call whose deadline timer gRPC keeps, and closes the connection if there

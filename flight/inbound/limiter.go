@@ -29,6 +29,7 @@ const (
 	arrivalTimeout   = 10 * time.Second // for a request to arrive
 	arrivalGrace     = time.Second      // the age up to which a call is not ended for another call of its host
 	maxRefused       = 1024             // calls of a connection that have a deadline, see Connection.keep
+	maxWatches       = 4                // calls of a connection that watch the health of the server: such a call never ends by itself
 )
 
 // Times that detect dead connections.
