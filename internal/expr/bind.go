@@ -150,10 +150,6 @@ func (b *binder) column(o operand) (column, bool) {
 		b.fail(o.position, "%d columns are named %q", len(fields), name)
 		return column{name: name}, false
 	}
-	known := make([]string, b.schema.NumFields())
-	for i, f := range b.schema.Fields() {
-		known[i] = f.Name
-	}
 	message := UnknownColumn(name)
 	switch word := strings.ToLower(name); {
 	case slices.Contains([]string{"nan", "inf", "infinity"}, word):
@@ -164,9 +160,24 @@ func (b *binder) column(o operand) (column, bool) {
 		message += "; a string is written in single quotes"
 	}
 	b.faults = append(b.faults, fault.Field{
-		Position: o.position, Message: message, Nearest: fault.Nearest(name, known),
+		Position: o.position, Message: message, Nearest: b.nearest(name),
 	})
 	return column{name: name}, false
+}
+
+// maxNearest is the number of unknown columns for which an error names the nearest column. A hostile text has thousands.
+const maxNearest = 100
+
+// nearest returns the column of the schema that is nearest to an unknown one; "" if there is none, or for too many names.
+func (b *binder) nearest(name string) string {
+	if len(b.unknown) > maxNearest {
+		return ""
+	}
+	known := make([]string, b.schema.NumFields())
+	for i, f := range b.schema.Fields() {
+		known[i] = f.Name
+	}
+	return fault.Nearest(name, known)
 }
 
 // path returns the fault for a dotted name, which may mean the field of a struct, or a column

@@ -217,3 +217,24 @@ func TestErrorsSayWhatToWrite(t *testing.T) {
 		require.NotContains(t, err.Error(), "did you mean", text)
 	}
 }
+
+// An error names the nearest column for the first hundred unknown names alone: a text has room for thousands.
+func TestManyUnknownNames(t *testing.T) {
+	t.Parallel()
+	const names = 3000
+	var terms []string
+	for i := range names {
+		terms = append(terms, fmt.Sprintf("item%d = 1", i))
+	}
+	parsed, err := Parse(strings.Join(terms, " OR "))
+	require.NoError(t, err)
+	_, err = parsed.Bind(arrow.NewSchema([]arrow.Field{{Name: "item", Type: arrow.PrimitiveTypes.Int64}}, nil))
+	near := 0
+	for _, f := range fault.As(err).Faults {
+		if f.Nearest != "" {
+			near++
+		}
+	}
+	require.Len(t, fault.As(err).Faults, names)
+	require.Equal(t, 100, near)
+}

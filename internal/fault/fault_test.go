@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -59,6 +60,22 @@ func TestKindNames(t *testing.T) {
 	}
 	require.Len(t, names, 10)
 	require.Equal(t, "internal", fault.Kind(99).String())
+}
+
+// TestLongNamesCostNothing checks that the distance of names whose lengths differ too much is not computed, and that this changes no
+// result.
+func TestLongNamesCostNothing(t *testing.T) {
+	var known []string
+	for i := range 50 {
+		known = append(known, fmt.Sprintf("column_%d", i))
+	}
+	long := strings.Repeat("a", 1<<20)
+	require.Empty(t, fault.Nearest(long, known))
+	require.LessOrEqual(t, testing.AllocsPerRun(1, func() { fault.Nearest(long, known) }), 1.0)
+	for i, name := range known {
+		require.Equal(t, name, fault.Nearest(name+"_x", known[i:]), "two more letters, of a third of eleven")
+		require.Equal(t, name, fault.Nearest(name[2:], known[i:i+1]))
+	}
 }
 
 func TestNearest(t *testing.T) {

@@ -9,9 +9,13 @@ import "strings"
 // It returns this candidate if it is the only one, and "" otherwise.
 func Nearest(name string, candidates []string) string {
 	best, bestDistance := "", -1
+	lower := strings.ToLower(name)
 	for _, c := range candidates {
-		d := distance(strings.ToLower(name), strings.ToLower(c))
 		limit := max(1, max(len(name), len(c))/3)
+		if far(lower, strings.ToLower(c), limit) {
+			continue
+		}
+		d := distance(lower, strings.ToLower(c))
 		if d <= limit && (bestDistance < 0 || d < bestDistance) {
 			best, bestDistance = c, d
 		}
@@ -21,7 +25,7 @@ func Nearest(name string, candidates []string) string {
 	}
 	var affixed []string
 	for _, c := range candidates {
-		if isAffix(strings.ToLower(name), strings.ToLower(c)) || isAffix(strings.ToLower(c), strings.ToLower(name)) {
+		if isAffix(lower, strings.ToLower(c)) || isAffix(strings.ToLower(c), lower) {
 			affixed = append(affixed, c)
 		}
 	}
@@ -30,6 +34,10 @@ func Nearest(name string, candidates []string) string {
 	}
 	return ""
 }
+
+// far reports whether the lengths of two texts alone show that their distance is over a limit. Hostile clients send long names, whose
+// distance takes time that grows with both lengths.
+func far(a, b string, limit int) bool { return max(len(a)-len(b), len(b)-len(a)) > limit }
 
 // minAffix is the minimum length of a prefix or suffix that Nearest matches.
 const minAffix = 3

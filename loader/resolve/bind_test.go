@@ -1,6 +1,8 @@
 package resolve_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -376,4 +378,28 @@ func TestDecimalKeysOfOneScale(t *testing.T) {
 		require.Equal(t, fault.Invalid.String(), fault.KindOf(err).String(), "%v", err)
 		require.ErrorContains(t, err, c.text)
 	}
+}
+
+// A hostile query may name ten thousand columns that do not exist, in a list or in an expression.
+func TestManyUnknownColumns(t *testing.T) {
+	t.Parallel()
+	r, err := bindWide(dataset.Training{}, dataset.Staging{Name: "s", Prefix: "s_", Join: rule.Left})
+	require.NoError(t, err)
+	var columns []dataset.Column
+	var terms []string
+	for i := range 10_000 {
+		name := fmt.Sprintf("word%d", i)
+		columns = append(columns, dataset.Column{Column: name})
+		if i < 5000 {
+			terms = append(terms, name)
+		}
+	}
+	for _, choose := range []dataset.Selection{{Columns: columns}, {Columns: []dataset.Column{}, Dense: []dataset.Dense{{Name: "d", Columns: columns}}}} {
+		_, err = r.Choose(choose)
+		faults := fault.As(err).Faults
+		require.Len(t, faults, 101)
+		require.Equal(t, "9900 columns more were not checked", faults[100].Message)
+	}
+	_, err = r.Select([]dataset.Column{{Column: "x", Expr: "coalesce(" + strings.Join(terms, ", ") + ")"}})
+	require.NotEmpty(t, fault.As(err).Faults)
 }

@@ -54,6 +54,9 @@ func (r *Relation) Choose(s dataset.Selection) ([]Output, error) {
 	var faults []fault.Field
 	known := names(r.Outputs)
 	for _, d := range s.Dense {
+		if len(faults) >= maxFaults {
+			break
+		}
 		at := "dense." + d.Name
 		if slices.ContainsFunc(outputs, func(o Output) bool { return o.Name == d.Name }) {
 			faults = append(faults, fault.Field{Field: at, Message: fmt.Sprintf("there is already a column %q; give the dense column another name", d.Name)})
@@ -74,6 +77,10 @@ func (r *Relation) pack(d dataset.Dense, known []string, at string) (Output, []f
 	out := Output{Name: d.Name, Dense: &Dense{Fill: d.Fill}}
 	var faults []fault.Field
 	for i, c := range d.Columns {
+		if len(faults) >= maxFaults {
+			faults = append(faults, fault.Field{Field: at, Message: fmt.Sprintf("%s more were not checked", fault.Count(len(d.Columns)-i, "column"))})
+			break
+		}
 		path := fmt.Sprintf("%s.columns[%d]", at, i)
 		if d.Fill == nil { // the dataset uses the short form of a dense column
 			path = fmt.Sprintf("%s[%d]", at, i)

@@ -9,26 +9,33 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
+// maxFaults is the number of faults of a query's columns that are listed, and for which reasons and nearest names are sought. A hostile
+// query has thousands, and each search takes time.
+const maxFaults = 100
+
 // Explain adds a hint to the error of binding a filter or an expression to the relation's outputs,
 // for each used name that is a column of a staging table which the table's entry does not offer. The nearest
 // name may be that of a fitted list.
 func (r *Relation) Explain(err error, used []string) error {
 	faults := slices.Clone(fault.As(err).Faults)
 	lists := slices.Sorted(maps.Keys(r.lists))
-	for i := range faults {
+	unknown := map[string]string{} // names by the messages that say that they are unknown
+	for _, name := range used {
+		unknown[expr.UnknownColumn(name)] = name
+	}
+	for i := range faults[:min(len(faults), maxFaults)] {
 		f := &faults[i]
-		for _, name := range used {
-			if f.Message == expr.UnknownColumn(name) && fault.Nearest(name, lists) != "" {
-				f.Nearest = fault.Nearest(name, slices.Concat(names(r.Outputs), lists))
-			}
-			why, equal := r.NotOffered(name)
-			if f.Message != expr.UnknownColumn(name) || why == "" {
-				continue
-			}
-			f.Message += why
-			if equal != "" {
-				f.Nearest = equal
-			}
+		name, ok := unknown[f.Message]
+		if !ok {
+			continue
+		}
+		if fault.Nearest(name, lists) != "" {
+			f.Nearest = fault.Nearest(name, slices.Concat(names(r.Outputs), lists))
+		}
+		why, equal := r.NotOffered(name)
+		f.Message += why
+		if equal != "" {
+			f.Nearest = equal
 		}
 	}
 	return fault.Fields(faults)

@@ -138,7 +138,7 @@ func (b *binder) outputs(r *Relation, entry int, fixed map[int]string) {
 	}
 	for _, d := range s.Defaults {
 		if _, left := defaults[d.Column]; left {
-			b.fault(at+".missing.default", fault.Nearest(d.Column, names(offered)), "%s offers no column %q", s.Name, d.Column)
+			b.fault(at+".missing.default", b.nearest(d.Column, func() []string { return names(offered) }), "%s offers no column %q", s.Name, d.Column)
 		}
 	}
 	if s.MatchedAs != "" {
@@ -256,6 +256,10 @@ func (r *Relation) Select(columns []dataset.Column) ([]Output, error) {
 	var faults []fault.Field
 	taken := map[string]bool{}
 	for i, c := range columns {
+		if len(faults) >= maxFaults {
+			faults = append(faults, fault.Field{Field: "columns", Message: fmt.Sprintf("%s more were not checked", fault.Count(len(columns)-i, "column"))})
+			break
+		}
 		at := fmt.Sprintf("columns[%d]", i)
 		o, wrong := r.selected(c, known, at)
 		faults = append(faults, wrong...)

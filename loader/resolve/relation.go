@@ -146,12 +146,20 @@ func (b *binder) fault(field, nearest, format string, args ...any) {
 	b.faults = append(b.faults, fault.Field{Field: field, Nearest: nearest, Message: fmt.Sprintf(format, args...)})
 }
 
+// nearest returns the known name that is nearest to another one; "" if there is none, or after maxFaults faults.
+func (b *binder) nearest(name string, known func() []string) string {
+	if len(b.faults) >= maxFaults {
+		return ""
+	}
+	return fault.Nearest(name, known())
+}
+
 func (b *binder) column(t *catalog.Table, name, at string) (catalog.Field, bool) {
 	f, ok := t.Field(name)
 	if why := withoutLineage(t, name); !ok && why != "" {
 		b.fault(at, "", "%s", why)
 	} else if !ok {
-		b.fault(at, fault.Nearest(name, t.Names()), "table %s has no column %q", t.Name, name)
+		b.fault(at, b.nearest(name, t.Names), "table %s has no column %q", t.Name, name)
 	}
 	return f, ok
 }
