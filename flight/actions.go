@@ -86,6 +86,9 @@ func (s *service) ListActions(_ *arrowflight.Empty, stream arrowflight.FlightSer
 // DoAction implements arrowflight.FlightServer.
 func (s *service) DoAction(asked *arrowflight.Action, stream arrowflight.FlightService_DoActionServer) error {
 	c := call.Of(stream.Context())
+	if err := c.Slot.EnterCall(stream.Context()); err != nil {
+		return err
+	}
 	var names []string
 	for _, a := range s.actions() {
 		may := s.guard.MayCall(c, a.Needs)
@@ -102,12 +105,9 @@ func (s *service) DoAction(asked *arrowflight.Action, stream arrowflight.FlightS
 			}
 			return fault.Op(access.Forbidden(a.Needs), "%s", a.Name)
 		}
-		if err := c.Slot.EnterCall(stream.Context()); err != nil {
-			return err
-		}
 		return fault.Op(a.Run(c, asked.GetBody(), stream), "%s", a.Name)
 	}
-	e := fault.InvalidField("action", "%q is not supported by this version", asked.GetType())
+	e := fault.InvalidField("action", "%q is not supported by this version", fault.Shorten(asked.GetType(), call.MaxName))
 	e.Faults[0].Nearest = fault.Nearest(asked.GetType(), names)
 	return e.WithRemedy("the actions are %s", strings.Join(names, ", "))
 }
@@ -121,6 +121,31 @@ func (s *service) planOf(ctx context.Context, c *call.Call, body []byte, needs p
 	return s.plan(ctx, c, query, needs)
 }
 
+// freeDescription is how many bytes of the description of a plan a call holds without a reservation.
+const freeDescription = 1 << 20
+
+// describing reserves the memory of the description of a plan, until release is called.
+func (s *service) describing(p planned) (release func(), err error) {
+	bytes := p.DescriptionBytes()
+	if bytes <= freeDescription {
+		bytes = 0
+	}
+	held, err := s.options.Budget.Reserve("the description of a plan", bytes)
+	if err != nil {
+		return nil, err
+	}
+	return held.Release, nil
+}
+
+// describedPlan is planOf for an action that describes the plan. The memory of the description is reserved until release is called.
+func (s *service) describedPlan(ctx context.Context, c *call.Call, body []byte) (p planned, release func(), err error) {
+	if p, err = s.planOf(ctx, c, body, policy.Explain); err != nil {
+		return planned{}, nil, err
+	}
+	release, err = s.describing(p)
+	return p, release, err
+}
+
 // The greatest numbers of lines of the parts of an explanation.
 const (
 	screen     = 40
@@ -129,10 +154,11 @@ const (
 
 // explain returns one screen for any plan.
 func (s *service) explain(ctx context.Context, c *call.Call, body []byte) ([]byte, error) {
-	p, err := s.planOf(ctx, c, body, policy.Explain)
+	p, release, err := s.describedPlan(ctx, c, body)
 	if err != nil {
 		return nil, err
 	}
+	defer release()
 	parts := s.explainNow(p)
 	for i := range parts {
 		parts[i] = firstLines(parts[i], screenPart)
@@ -149,10 +175,11 @@ func (s *service) explain(ctx context.Context, c *call.Call, body []byte) ([]byt
 
 // explainSplits returns everything about a plan.
 func (s *service) explainSplits(ctx context.Context, c *call.Call, body []byte) ([]byte, error) {
-	p, err := s.planOf(ctx, c, body, policy.Explain)
+	p, release, err := s.describedPlan(ctx, c, body)
 	if err != nil {
 		return nil, err
 	}
+	defer release()
 	sizes, err := s.columnSizes(ctx, p)
 	if err != nil {
 		return nil, err
@@ -170,10 +197,11 @@ type PlanShape struct {
 
 // explainShape describes a plan in numbers.
 func (s *service) explainShape(ctx context.Context, c *call.Call, body []byte) ([]byte, error) {
-	p, err := s.planOf(ctx, c, body, policy.Explain)
+	p, release, err := s.describedPlan(ctx, c, body)
 	if err != nil {
 		return nil, err
 	}
+	defer release()
 	out := PlanShape{Shape: shape.Of(p.Plan), Runs: []Run{}}
 	if s.guard.Policy().May(c.Caller, policy.Status) {
 		out.Runs = s.runs.of(p.Query.Dataset)
@@ -205,6 +233,11 @@ func (s *service) explainScale(ctx context.Context, c *call.Call, body []byte) (
 	if err != nil {
 		return nil, err
 	}
+	release, err := s.describing(p)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	sizes, err := s.columnSizes(ctx, p)
 	if err != nil {
 		return nil, err

@@ -91,3 +91,27 @@ func TestKnownPlansDoNotWait(t *testing.T) {
 	claim.Leave()
 	require.NoError(t, <-done)
 }
+
+// A call that is refused takes a slot before its body is decoded, too.
+//
+// spec: wire-47
+func TestRefusedActionsTakeSlots(t *testing.T) {
+	t.Parallel()
+	s, _ := people{}.server(t, Options{})
+	s.server.callSlots = call.NewQueue(1, 100, time.Now, call.ManyPlans)
+	claim := &limits.Claim{Client: "another"}
+	require.NoError(t, s.server.callSlots.Enter(t.Context(), claim, call.SlotWait, nil))
+	ended := make(chan error, 2)
+	for _, name := range []string{"explain", "nothing"} {
+		go func(ctx context.Context) {
+			_, err := s.act(ctx, name, []byte(`{"dataset": "secret"}`))
+			ended <- err
+		}(carol(t))
+	}
+	require.Eventually(t, func() bool { return s.server.callSlots.Counts().Waiting == 2 }, time.Minute, time.Millisecond)
+	claim.Leave()
+	for range 2 {
+		code, _ := flighttest.FailureOf(t, <-ended, nil)
+		require.Contains(t, []codes.Code{codes.PermissionDenied, codes.InvalidArgument}, code)
+	}
+}

@@ -3,14 +3,21 @@ package flight
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
 
+	"github.com/penstock/penstock/flight/flighttest"
+	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/joiner"
+	"github.com/penstock/penstock/loader"
+	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/plan/coverage"
 	"github.com/penstock/penstock/loader/stream"
 )
@@ -126,4 +133,32 @@ func TestCoverageOfAPlan(t *testing.T) {
 	require.GreaterOrEqual(t, joined, got.Staging[0].Rows)
 	require.Positive(t, got.Staging[0].Rows)
 	require.Equal(t, "features.history", got.Staging[0].Table)
+}
+
+// The memory of the description of a large plan is reserved.
+//
+// spec: wire-46
+func TestDescriptionsOfLargePlansAreCharged(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	large := altered{Loader: w.loader(), plan: func(q dataset.Query) (loader.Planned, error) {
+		p, err := w.loader().Plan(t.Context(), q)
+		if err == nil {
+			of := *p.Plan
+			of.Splits = slices.Repeat(of.Splits, 10_000)
+			p.Plan = &of
+		}
+		return p, err
+	}}
+	b := budget.New(8 << 20)
+	s := serve(t, Options{Loader: large, Budget: b})
+	for action, body := range map[string]string{
+		"explain": `{"dataset": "homefeed"}`, "explain_splits": `{"dataset": "homefeed"}`, "explain_shape": `{"dataset": "homefeed"}`,
+		"explain_scale": `{"query": {"dataset": "homefeed"}, "scale": "trainers=1,step=5ms"}`,
+	} {
+		_, err := s.act(t.Context(), action, []byte(body))
+		code, _ := flighttest.FailureOf(t, err, nil)
+		require.Equal(t, codes.ResourceExhausted, code, action)
+	}
+	require.Eventually(t, func() bool { return b.Used() == 0 }, time.Minute, time.Millisecond)
 }

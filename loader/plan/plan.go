@@ -131,6 +131,24 @@ func (s *Staging) Files() []catalog.File {
 	return files
 }
 
+// fileBytes is the memory that the description of a plan takes for a file: a catalog.File in a list that grew, and in a map.
+const fileBytes = 512
+
+// DescriptionBytes returns about how much memory a description of the plan takes at most, such as those of packages explain, shape and
+// scale: each of them collects the plan's files.
+func (p *Plan) DescriptionBytes() int64 {
+	files := 0
+	for i := range p.Splits {
+		files += len(p.Splits[i].Files)
+	}
+	for i := range p.Staging {
+		for _, g := range p.Staging[i].Groups {
+			files += len(g.Files)
+		}
+	}
+	return int64(files) * fileBytes
+}
+
 // Unaligned counts the training partitions that no staging partition is aligned with, and the rows
 // of these partitions. None of these rows has a match.
 type Unaligned struct {
