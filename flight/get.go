@@ -45,7 +45,7 @@ func (s *service) DoGet(sealed *arrowflight.Ticket, stream arrowflight.FlightSer
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	session := s.claimSession(stream) // before it waits for a slot, since unclaimed sessions end
-	ctx, running := s.running.begin(ctx, c, content, rights.Query, wayOf(ctx, session))
+	ctx, running := s.running.begin(ctx, c, content, rights, wayOf(ctx, session))
 	defer s.running.end(running)
 	moves, unfollow := false, s.followers.enter(c, stream, running)
 	defer func() { unfollow(moves) }()

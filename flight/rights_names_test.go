@@ -1,13 +1,20 @@
 package flight
 
 import (
+	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 
+	"github.com/penstock/penstock/flight/flighttest"
 	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/budget"
+	"github.com/penstock/penstock/internal/jsontext"
 	"github.com/penstock/penstock/internal/scenario"
 	"github.com/penstock/penstock/joiner/rule"
 	"github.com/penstock/penstock/loader"
@@ -166,6 +173,26 @@ func TestNamesOfWithheldColumnsChangeNoAnswer(t *testing.T) {
 		require.Greater(t, asked, 500)
 		for _, s := range []*served{one, other} {
 			require.NotRegexp(t, `"moment"|"zzkey"`, s.answer(bob(t), t, "list:"))
+		}
+	}
+}
+
+// A failure to plan suggests no table that the client may not read.
+//
+// spec: access-12
+func TestUnknownTablesSuggestNoHiddenOnes(t *testing.T) {
+	t.Parallel()
+	s, _ := people{}.server(t, Options{})
+	for _, query := range []string{
+		`{"dataset": {"training": {"table": "ml.salaries"}}}`,
+		`{"dataset": {"training": {"table": "ml.people"}, "key": ["request_id"], "staging": [{"table": "ml.salaries", "key": {"request_id": "request_id"}}]}}`,
+	} {
+		for who, shown := range map[context.Context]bool{alice(t): true, bob(t): false} {
+			var trailer metadata.MD
+			_, err := s.GetFlightInfo(who, flighttest.Command(query), grpc.Trailer(&trailer))
+			code, detail := flighttest.FailureOf(t, err, trailer)
+			require.Equal(t, codes.NotFound, code)
+			require.Equal(t, shown, strings.Contains(err.Error()+string(jsontext.Of(detail)), "hr.salaries"), err)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/penstock/penstock/flight/access"
 	"github.com/penstock/penstock/flight/call"
 	"github.com/penstock/penstock/flight/ticket"
 	"github.com/penstock/penstock/internal/trace"
@@ -33,6 +34,7 @@ type runningStream struct {
 	counted StreamTimes   // the times that are in runningStreams.times; guarded by its mutex
 	steps   *trace.Steps  // nil: no step is traced
 	others  time.Duration // what working returned when the stream began
+	limited bool          // the client may not read all of the dataset
 	ending  ending
 
 	extent atomic.Pointer[streamExtent] // nil until the stream is planned
@@ -70,13 +72,13 @@ func newRunningStreams(clock, ticks func() time.Time, tracer *trace.Tracer) *run
 }
 
 // begin adds the stream of a ticket. It returns the stream, and a context that records waits and traced steps in it.
-func (r *runningStreams) begin(ctx context.Context, c *call.Call, of ticket.Content, query dataset.Query, way string) (context.Context, *runningStream) {
+func (r *runningStreams) begin(ctx context.Context, c *call.Call, of ticket.Content, rights access.Grant, way string) (context.Context, *runningStream) {
 	one := &runningStream{
-		id: randomID(), client: c.Client(), subject: c.Caller.Subject, plan: of.Plan, query: query, way: way, began: r.clock(), entered: r.ticks(), waits: waits.New(r.ticks),
+		id: randomID(), client: c.Client(), subject: c.Caller.Subject, plan: of.Plan, query: rights.Query, limited: rights.Limited, way: way, began: r.clock(), entered: r.ticks(), waits: waits.New(r.ticks),
 	}
 	one.waits.Connected(c.Connection.Blocked)
 	one.waits.Begin(waits.Send) // for as long as the stream lives: what nothing else counts
-	for _, cursor := range query.Cursor {
+	for _, cursor := range rights.Query.Cursor {
 		one.sent.step.Store(cursor.Step)
 	}
 	ctx = one.trace(waits.With(ctx, one.waits), r.tracer, of)

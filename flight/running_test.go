@@ -19,6 +19,7 @@ import (
 	"github.com/penstock/penstock/flight/flighttest"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/waits"
+	"github.com/penstock/penstock/loader"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/policy"
 )
@@ -368,4 +369,41 @@ func TestJobsAreLabelsAlone(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, string(one), string(other), "a replay is another job")
 	require.True(t, dataset.JobLabel("a.B_9-/:@+="))
+}
+
+// The counts of reads include rows and columns that a client may not read.
+//
+// spec: status-16, access-17
+func TestStatusHidesReadsOfWithheldRows(t *testing.T) {
+	t.Parallel()
+	of := people{emails: true, foreign: true, filtered: true}
+	w := of.world(t)
+	all, turn := w.loader(), make(chan struct{}, trainingRows)
+	s := serve(t, Options{Authenticate: known, Policy: func() *policy.Policy {
+		limited := of.limited()
+		for i := range limited.Rules {
+			limited.Rules[i].Allow = nil
+		}
+		return limited
+	}, Loader: altered{Loader: all, open: func(ctx context.Context, p loader.Planned, o loader.StreamOptions) (loader.Stream, error) {
+		source, err := all.Open(ctx, p, o)
+		if err != nil {
+			return nil, err
+		}
+		waits.Read(ctx, waits.Reads{Requests: 3, Bytes: 1000})
+		return gated{source, turn}, nil
+	}}})
+	for _, c := range []struct {
+		who  context.Context
+		want int64
+	}{{alice(t), 3}, {bob(t), 0}} {
+		stream := s.begin(c.who, t, `{"dataset": "people"}`)
+		_, err := stream.Recv()
+		require.NoError(t, err)
+		streams := s.status(c.who, t).Streams
+		require.Len(t, streams, 1)
+		require.Equal(t, c.want, streams[0].Reads.Requests)
+		require.Equal(t, c.want > 0, streams[0].Reads.Bytes > 0)
+	}
+	close(turn)
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/catalog/history"
+	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/plan"
 	"github.com/penstock/penstock/loader/statistics"
 	"github.com/penstock/penstock/loader/statistics/entries"
@@ -32,8 +33,6 @@ type describer struct {
 	budget *budget.Budget
 	begun  chan struct{} // if it is not nil, the second batch waits for the end of the call, after a message
 }
-
-func (d describer) IsDataset(name string) bool { return !strings.Contains(name, ".") }
 
 func (d describer) DescribeTable(ctx context.Context, r describe.Request) (*statistics.Result, error) {
 	return statistics.New(statistics.Options{Tables: d.world.World, Read: d.read, Budget: d.budget}).Describe(ctx, statistics.Request{
@@ -163,4 +162,22 @@ func TestStatsEndWithTheirCalls(t *testing.T) {
 		require.Equal(t, want, code, name)
 		require.Eventually(t, isFree, time.Minute, time.Millisecond, name)
 	}
+}
+
+// The name of a dataset that a caller may not read is answered like that of a table that does not exist, also if it has a point.
+//
+// spec: access-12
+func TestStatsHideDatasetsWithPoints(t *testing.T) {
+	t.Parallel()
+	of := people{}
+	w := of.world(t)
+	w.datasets = append(w.datasets, dataset.Dataset{Name: "team.pay", Training: dataset.Training{Table: "hr.salaries"}})
+	d := describer{world: w, budget: budget.New(1 << 30)}
+	s := serve(t, Options{Loader: w.loader(), Describer: d, Budget: d.budget, Authenticate: known, Policy: of.limited})
+	_, hidden := stats(bob(t), s.Client, `{"of": "team.pay"}`)
+	_, none := stats(bob(t), s.Client, `{"of": "team.nil"}`)
+	require.EqualError(t, hidden, strings.ReplaceAll(none.Error(), "team.nil", "team.pay"))
+	results, err := stats(alice(t), s.Client, `{"of": "team.pay"}`)
+	require.NoError(t, err)
+	require.Contains(t, string(results[0]), `"dataset":"team.pay"`)
 }

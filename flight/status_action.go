@@ -193,6 +193,9 @@ func (s *service) status(_ context.Context, c *call.Call, body []byte) ([]byte, 
 	for _, one := range s.running.list(func(one *runningStream) bool { return out.All || one.client == own }) {
 		status := one.statusOf(s.options.Clock())
 		status.Beside = one.beside(working).Milliseconds()
+		if one.limited && !out.All { // the bytes are also those of rows and columns that the caller may not read
+			status.Reads = ReadCounts{}
+		}
 		out.Streams = append(out.Streams, status)
 	}
 	out.Planning = s.planning.list(now, func(client string) bool { return out.All || client == own })

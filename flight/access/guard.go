@@ -121,10 +121,14 @@ func (g *Guard) MayCall(c *call.Call, needs policy.Permission) bool {
 
 // Disclosed returns a failure without details that the caller may not see. Messages of the catalog,
 // the joins and the storage contain names of columns, values, files and counts. A caller with
-// limited rights gets only the faults of its query's fields; the log has the rest.
+// limited rights gets only the faults of its query's fields; the log has the rest. No caller gets the name of a table that it may not
+// read, which the failure suggests instead of an unknown one.
 func (g *Guard) Disclosed(ctx context.Context, a Grant, err error) error {
-	if !a.Limited || err == nil || harmless(err) {
-		return err
+	if err == nil {
+		return nil
+	}
+	if !a.Limited || harmless(err) {
+		return g.DisclosedTable(a.Call, fault.As(err).Table, err)
 	}
 	e := fault.As(err)
 	g.Log.WarnContext(ctx, "the details of a failure are withheld from the client", "dataset", a.Query.Dataset, "client", a.Call.Client(), "error", err, "cause", e.Err)

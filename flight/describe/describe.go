@@ -27,8 +27,6 @@ import (
 
 // Describer describes tables and datasets. It is safe for concurrent use.
 type Describer interface {
-	// IsDataset reports whether a name is that of a dataset, and not of a table.
-	IsDataset(name string) bool
 	DescribeTable(ctx context.Context, request Request) (*statistics.Result, error)
 	DescribeDataset(ctx context.Context, request Request) (*entries.Result, error)
 }
@@ -186,12 +184,15 @@ func (p permission) disclosed(ctx context.Context, g *access.Guard, err error) e
 	return g.Disclosed(ctx, limited, err)
 }
 
-// subject returns the subject of a call.
+// subject returns the subject of a call. The names of tables have a namespace, and so a point. A dataset that the caller may not read does
+// not exist for it.
 func (s *Service) subject(c *call.Call, asked decode.StatsCommand) subject {
-	if s.options.Describer.IsDataset(asked.Of) {
-		return s.dataset(c, asked)
+	if strings.Contains(asked.Of, ".") {
+		if _, _, err := s.options.Guard.Readable(c, asked.Of); err != nil {
+			return s.table(c, asked)
+		}
 	}
-	return s.table(c, asked)
+	return s.dataset(c, asked)
 }
 
 // dataset returns a dataset as a subject. The caller may describe what it may read.

@@ -3,15 +3,12 @@ package engine
 import (
 	"context"
 	"encoding/json"
-	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/penstock/penstock/flight/describe"
 	"github.com/penstock/penstock/internal/clock"
 	"github.com/penstock/penstock/internal/fault"
 	tablecommit "github.com/penstock/penstock/loader/catalog/commit"
-	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/statistics"
 	"github.com/penstock/penstock/loader/statistics/entries"
 )
@@ -70,11 +67,6 @@ func (e *Engine) describer(ctx context.Context, unkept func(error)) (*statistics
 	}
 	o.Kept = parts
 	return statistics.New(o), func() { e.parts.close(ctx) }
-}
-
-// IsDataset implements describe.Describer. The names of tables have a namespace, and so a point.
-func (d Describer) IsDataset(name string) bool {
-	return !strings.Contains(name, ".") || slices.ContainsFunc(d.engine.Loader.Datasets(), func(d dataset.Dataset) bool { return d.Name == name })
 }
 
 // DescribeDataset implements describe.Describer.
