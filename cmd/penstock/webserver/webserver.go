@@ -41,12 +41,13 @@ func New(handler http.Handler, connections int, log *slog.Logger) *http.Server {
 	}
 }
 
-// sameSite refuses the requests that pages of other sites cause, for example to load an image. Such
+// sameSite refuses the requests that pages of other sites cause, for example to load an image or to show a frame. Such
 // a page could not see the answer, but it could start a costly profile. Requests that follow a link
-// on another site are allowed.
+// on another site are allowed: the browser then shows the answer instead of that page.
 func sameSite(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Header.Get("Sec-Fetch-Mode") != "navigate" {
+		follows := r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document" && (r.Method == http.MethodGet || r.Method == http.MethodHead)
+		if r.Header.Get("Sec-Fetch-Site") == "cross-site" && !follows {
 			http.Error(w, "pages of other sites may not load this", http.StatusForbidden)
 			return
 		}

@@ -43,20 +43,27 @@ func TestLoopbackHasItsOwnNamesOnly(t *testing.T) {
 // spec: access-28
 func TestPagesOfOtherSitesLoadNothing(t *testing.T) {
 	for _, c := range []struct {
-		site, mode string
-		want       int
+		site, mode, shown string
+		method            string
+		want              int
 	}{
-		{"", "", http.StatusOK},
-		{"none", "navigate", http.StatusOK},
-		{"same-origin", "no-cors", http.StatusOK},
-		{"cross-site", "navigate", http.StatusOK},
-		{"cross-site", "no-cors", http.StatusForbidden},
-		{"cross-site", "cors", http.StatusForbidden},
-		{"cross-site", "", http.StatusForbidden},
+		{"", "", "", http.MethodGet, http.StatusOK},
+		{"none", "navigate", "document", http.MethodGet, http.StatusOK},
+		{"same-origin", "no-cors", "empty", http.MethodGet, http.StatusOK},
+		{"cross-site", "navigate", "document", http.MethodGet, http.StatusOK},
+		{"cross-site", "navigate", "document", http.MethodHead, http.StatusOK},
+		{"cross-site", "navigate", "document", http.MethodPost, http.StatusForbidden},
+		{"cross-site", "navigate", "iframe", http.MethodGet, http.StatusForbidden},
+		{"cross-site", "navigate", "object", http.MethodGet, http.StatusForbidden},
+		{"cross-site", "navigate", "", http.MethodGet, http.StatusForbidden},
+		{"cross-site", "no-cors", "image", http.MethodGet, http.StatusForbidden},
+		{"cross-site", "cors", "empty", http.MethodGet, http.StatusForbidden},
+		{"cross-site", "", "", http.MethodGet, http.StatusForbidden},
 	} {
-		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody)
+		r := httptest.NewRequestWithContext(t.Context(), c.method, "/metrics", http.NoBody)
 		r.Header.Set("Sec-Fetch-Site", c.site)
 		r.Header.Set("Sec-Fetch-Mode", c.mode)
+		r.Header.Set("Sec-Fetch-Dest", c.shown)
 		w := httptest.NewRecorder()
 		New(page, maxConnections, slog.New(slog.DiscardHandler)).Handler.ServeHTTP(w, r)
 		require.Equal(t, c.want, w.Code, "%+v", c)
