@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -176,4 +177,53 @@ func TestKeysOfAnIssuerGrowOld(t *testing.T) {
 	}, time.Minute, 100*time.Millisecond)
 	server.stderr.find(t, "the keys of the issuer cannot be fetched: the previous ones stay in use until they are too old")
 	require.Zero(t, run(t, "datasets", "home", "--uri", server.uri(), "--token-file", static).code)
+}
+
+// A token that is not valid yet for one server, because its clock is behind, is used at another one.
+//
+// spec: access-31
+func TestAClockThatIsBehind(t *testing.T) {
+	python := os.Getenv("PENSTOCK_PYTHON")
+	if python == "" {
+		require.Empty(t, os.Getenv("CI"), "CI must set PENSTOCK_PYTHON; make test-go does")
+		t.Skip("PENSTOCK_PYTHON names no Python with the package; make test-go sets it")
+	}
+	var of provider
+	of.rotate(t, "1", 1)
+	keys := filepath.Join(t.TempDir(), "keys.json")
+	require.NoError(t, os.WriteFile(keys, of.served(), 0o600))
+	flags := []string{"--config", readLake(t).config, "--jwt-issuer", "https://issuer.example.com", "--jwt-audience", "penstock", "--jwt-keys", keys}
+	right := start(t, flags...)
+	t.Setenv(withClock, "-5m")
+	behind := start(t, flags...)
+	t.Setenv(withClock, "-2h")
+	far := start(t, flags...)
+	t.Setenv(withClock, "")
+	token := of.tokenWith(t, "trainer", "penstock", map[string]any{"nbf": time.Now().Unix()})
+	for server, says := range map[*child]string{right: "", behind: "is not valid yet: it is valid from", far: "is not valid yet: it is valid from"} {
+		got := run(t, "cat", "home", "--uri", server.uri(), "--token-file", token)
+		require.Equal(t, says == "", got.code == exitOK, got.stderr)
+		require.Contains(t, got.stderr, says)
+	}
+	const script = `
+import sys, penstock, penstock.servers
+penstock.servers.ranked = lambda _, addresses: list(addresses)  # in this order
+with penstock.connect(sys.argv[2:], token=open(sys.argv[1]).read().strip()) as client:
+    try:
+        print(client.read("home").read_all().num_rows)
+    except penstock.Error as e:
+        print(type(e).__name__, e)
+`
+	read := func(servers ...*child) string {
+		args := []string{"-c", script, token}
+		for _, one := range servers {
+			args = append(args, one.uri())
+		}
+		out, err := exec.CommandContext(t.Context(), python, args...).CombinedOutput()
+		require.NoError(t, err, string(out))
+		return string(out)
+	}
+	require.Equal(t, "7\n", read(right))
+	require.Equal(t, "7\n", read(behind, right))
+	require.Contains(t, read(far, right), "Unauthenticated")
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"database/sql"
 	"encoding/json"
 	"fmt"
@@ -31,8 +32,27 @@ import (
 // processes need no second build.
 const asMain = "PENSTOCK_TEST_AS_MAIN"
 
+// withClock is the environment variable by which the clock of the program differs from that of the system, as a duration.
+const withClock = "PENSTOCK_TEST_CLOCK"
+
+// runWithClock is main with another clock.
+func runWithClock(text string) {
+	differs, err := time.ParseDuration(text)
+	if err != nil {
+		os.Exit(exitUsage)
+	}
+	p := process{
+		terminal:    terminal{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr},
+		environment: environment{env: os.LookupEnv, environ: os.Environ, clock: func() time.Time { return time.Now().Add(differs) }},
+	}
+	os.Exit(p.run(context.Background(), os.Args[1:]))
+}
+
 func TestMain(m *testing.M) {
 	if os.Getenv(asMain) != "" {
+		if text := os.Getenv(withClock); text != "" {
+			runWithClock(text)
+		}
 		main()
 		return
 	}

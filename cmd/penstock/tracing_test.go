@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/tls"
 	"io"
 	"maps"
 	"net"
@@ -14,9 +15,11 @@ import (
 	arrowflight "github.com/apache/arrow-go/v18/arrow/flight"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 
+	"github.com/penstock/penstock/internal/certtest"
 	"github.com/penstock/penstock/internal/telemetry/otlp/otlptest"
 )
 
@@ -179,5 +182,51 @@ func TestTraceSettings(t *testing.T) {
 		require.Equal(t, exitFailure, got.code, flags)
 		require.Contains(t, got.stderr, want, flags)
 		require.NotContains(t, got.stderr, "pass@")
+	}
+}
+
+// TestCollectorsWithTLS has collectors with a certificate that the server trusts, and with others. The server serves on, and says once why
+// it sends no traces.
+//
+// spec: trace-9
+func TestCollectorsWithTLS(t *testing.T) {
+	l, now := readLake(t), time.Now()
+	for name, c := range map[string]struct {
+		host    string
+		made    time.Time
+		foreign bool // the server trusts another CA
+		says    string
+	}{
+		"trusted":         {"127.0.0.1", now, false, ""},
+		"another CA":      {"127.0.0.1", now, true, "certificate signed by unknown authority"},
+		"expired":         {"127.0.0.1", now.Add(-2 * time.Hour), false, "certificate has expired or is not yet valid"},
+		"of another host": {"collector.test", now, false, "127.0.0.1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			folder := t.TempDir()
+			require.NoError(t, certtest.Make(folder, []string{c.host}, c.made, time.Hour))
+			pair, err := tls.LoadX509KeyPair(filepath.Join(folder, certtest.ServerCert), filepath.Join(folder, certtest.ServerKey))
+			require.NoError(t, err)
+			collector := otlptest.Start(t, grpc.Creds(credentials.NewServerTLSFromCert(&pair)))
+			if c.foreign {
+				folder = t.TempDir()
+				require.NoError(t, certtest.Make(folder, []string{c.host}, c.made, time.Hour))
+			}
+			server := start(t, "--config", l.config, "--trace", "https://"+collector.Address, "--trace-ca", filepath.Join(folder, certtest.CA), "--trace-every", "1")
+			readTraced(t, server, `{"dataset": "large", "batch_rows": 100}`)
+			const failure = "traces cannot be sent, and are dropped until they can"
+			if c.says != "" {
+				require.Contains(t, server.stderr.find(t, failure)["error"], c.says)
+			}
+			readTraced(t, server, `{"dataset": "large", "batch_rows": 100}`)
+			server.stop(t)
+			if c.says == "" {
+				require.NotEmpty(t, rootsOf(collector.Spans()))
+				require.NotContains(t, server.stderr.String(), failure)
+				return
+			}
+			require.Empty(t, collector.Spans())
+			require.Equal(t, 1, strings.Count(server.stderr.String(), failure), server.stderr)
+		})
 	}
 }

@@ -43,12 +43,12 @@ type Collector struct {
 	answer  func(context.Context) (rejected int64, err error)
 }
 
-// Start starts a collector, which runs until the test ends.
-func Start(t testing.TB) *Collector {
+// Start starts a collector, which runs until the test ends. The options are those of its server, such as its certificate.
+func Start(t testing.TB, options ...grpc.ServerOption) *Collector {
 	t.Helper()
 	on, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	c := &Collector{Address: on.Addr().String(), server: grpc.NewServer()}
+	c := &Collector{Address: on.Addr().String(), server: grpc.NewServer(options...)}
 	c.server.RegisterService(&grpc.ServiceDesc{
 		ServiceName: "opentelemetry.proto.collector.trace.v1.TraceService", HandlerType: (*any)(nil),
 		Methods: []grpc.MethodDesc{{MethodName: "Export", Handler: func(_ any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
