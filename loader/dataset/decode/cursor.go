@@ -46,8 +46,8 @@ func readCursor(d *decoder, at place) dataset.Cursor {
 	sum := ""
 	optional := []field[dataset.Cursor]{
 		{name: "uneven", read: func(d *decoder, at place, c *dataset.Cursor) { c.Uneven = readYes(d, at) }},
-		{name: "rows", read: func(d *decoder, at place, c *dataset.Cursor) { c.Given = d.whole(at, 0, maxInt64) }},
-		{name: "requests", read: func(d *decoder, at place, c *dataset.Cursor) { c.Given, c.Requests = d.whole(at, 0, maxInt64), true }},
+		{name: "rows", read: func(d *decoder, at place, c *dataset.Cursor) { c.Given = d.whole(at, 0, maxCounted) }},
+		{name: "requests", read: func(d *decoder, at place, c *dataset.Cursor) { c.Given, c.Requests = d.whole(at, 0, maxCounted), true }},
 		{name: "counted", read: func(d *decoder, at place, c *dataset.Cursor) { c.Counted = readCounted(d, at) }},
 		{name: "sum", read: func(d *decoder, at place, _ *dataset.Cursor) { sum = d.text(at) }},
 	}
@@ -65,7 +65,7 @@ func readCursor(d *decoder, at place) dataset.Cursor {
 	}), rows, must([]field[dataset.Cursor]{
 		{name: "pin", read: func(d *decoder, at place, c *dataset.Cursor) { c.Pin = readPin(d, at) }},
 		{name: "shard", read: func(d *decoder, at place, c *dataset.Cursor) { c.Shard = readCursorShard(d, at) }},
-		{name: "step", read: func(d *decoder, at place, c *dataset.Cursor) { c.Step = d.whole(at, 0, maxInt64) }},
+		{name: "step", read: func(d *decoder, at place, c *dataset.Cursor) { c.Step = d.whole(at, 0, maxCounted) }},
 		{name: "at", read: func(d *decoder, at place, c *dataset.Cursor) {
 			c.At = list(d, at, dataset.MaxLanes, readPosition)
 		}},

@@ -476,3 +476,24 @@ func TestPinsBesideACursorRoundTrip(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, q.Defaults().Pin, again.Pin)
 }
+
+// No stream returns so many rows, or steps, that counting on from them overflows.
+//
+// spec: cursor-25
+func TestCursorsAfterTooManyRows(t *testing.T) {
+	t.Parallel()
+	const most = 1 << 50
+	for field, change := range map[string]func(c *dataset.Cursor, n int64){
+		"rows":     func(c *dataset.Cursor, n int64) { c.Given = n },
+		"requests": func(c *dataset.Cursor, n int64) { c.Given, c.Requests = n, true },
+		"step":     func(c *dataset.Cursor, n int64) { c.Step = n },
+	} {
+		c := datasettest.Shards()[0]
+		change(&c, most)
+		_, err := decode.Cursor(c.JSON())
+		require.NoError(t, err)
+		change(&c, most+1)
+		_, err = decode.Cursor(c.JSON())
+		require.ErrorContains(t, err, field+": must be at most 1125899906842624")
+	}
+}

@@ -8,7 +8,7 @@ const (
 	maxColumns = 10_000  // columns in one list
 	maxName    = 1024    // bytes in the name of a table, column, ref or staging table
 	maxWorkers = 4096    // DataLoader workers that share the steps of a shard
-	maxCounted = 1 << 50 // rows in a lane; their sum over all lanes does not overflow
+	maxCounted = 1 << 50 // rows or steps of a lane; neither their sum over all lanes nor a later number of rows overflows
 	maxFaults  = 100     // faults reported individually
 
 	maxDepth = 32      // nesting of lists and objects

@@ -267,7 +267,7 @@ func (m maker) cursors() dataset.Cursors {
 	of := 1 + m.IntN(4)
 	one := dataset.Cursor{
 		Rows:    dataset.Rows{Dataset: m.word(), Filter: m.filter(), Sample: pick(m, nil, m.sample().Normal()), Since: m.since(), Seed: int64(m.Uint64()), Epoch: m.Int64(), Lanes: of * (1 + m.IntN(4)), Pin: m.pin()},
-		Version: dataset.CursorVersion, Plan: m.word(), Algorithm: 1 + m.IntN(3), Step: m.Int64(), Given: m.Int64(), Uneven: !m.often(),
+		Version: dataset.CursorVersion, Plan: m.word(), Algorithm: 1 + m.IntN(3), Step: m.Int64N(1<<50 + 1), Given: m.Int64N(1<<50 + 1), Uneven: !m.often(),
 	}
 	one.Order, one.Shuffle, one.ShuffleWindow = m.order()
 	if one.Shuffle == "" {
