@@ -44,12 +44,12 @@ func (s *service) actions() []call.Action {
 		all = append(all, call.Action{
 			Name: "verify", Description: "Check that the tables of a query's dataset are laid out as the join expects, by reading all keys. Body: a query as JSON. Result: JSON.", Needs: policy.Verify, Run: call.Answering(s.verify),
 		}, call.Action{
-			Name: "verify_progress", Description: "As verify, with messages on how far it is. Body: a query as JSON. Results: JSON, {progress} or {result}.", Needs: policy.Verify, Run: s.progress.Answering(s.verifyProgress),
+			Name: "verify_progress", Description: "As verify, with messages on how far it is. Body: a query as JSON. Results: JSON, {progress} or {result}.", Needs: policy.Verify, Run: progress.Answering(s.options.Clock, s.verifyProgress),
 		})
 	}
 	if s.options.Differ != nil {
 		all = append(all, call.Action{
-			Name: "diff", Description: "Compare two snapshots of a table: files, partitions, columns, and the keys that were added, gone or changed. Body: {table, from, to, key, only_files, progress} as JSON. Results: JSON, {progress} or {result}.", Needs: policy.Verify, Run: s.progress.Answering(s.diff),
+			Name: "diff", Description: "Compare two snapshots of a table: files, partitions, columns, and the keys that were added, gone or changed. Body: {table, from, to, key, only_files, progress} as JSON. Results: JSON, {progress} or {result}.", Needs: policy.Verify, Run: progress.Answering(s.options.Clock, s.diff),
 		})
 	}
 	if s.options.Proposer != nil {
@@ -319,7 +319,7 @@ func (s *service) verifyProgress(ctx context.Context, c *call.Call, body []byte,
 }
 
 // verified verifies a planned query.
-func (s *service) verified(ctx context.Context, c *call.Call, body []byte, progress func(loader.VerifyProgress)) (*loader.Verification, error) {
+func (s *service) verified(ctx context.Context, c *call.Call, body []byte, told func(loader.VerifyProgress)) (*loader.Verification, error) {
 	query, err := decode.Query(body)
 	if err != nil {
 		return nil, err
@@ -339,7 +339,7 @@ func (s *service) verified(ctx context.Context, c *call.Call, body []byte, progr
 			return err
 		}
 		c.Note.Verify()
-		found, err = s.options.Verifier.Verify(ctx, loader.PlanRequest{Query: query, Rights: may.Rights}, progress)
+		found, err = s.options.Verifier.Verify(ctx, loader.PlanRequest{Query: query, Rights: may.Rights}, told)
 		if changed := s.guard.CheckUnchanged(may); changed != nil {
 			return changed
 		}

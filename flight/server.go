@@ -27,7 +27,6 @@ import (
 	"github.com/penstock/penstock/flight/inbound"
 	"github.com/penstock/penstock/flight/limits"
 	"github.com/penstock/penstock/flight/local"
-	"github.com/penstock/penstock/flight/progress"
 	"github.com/penstock/penstock/flight/ticket"
 	"github.com/penstock/penstock/internal/audit"
 	"github.com/penstock/penstock/internal/budget"
@@ -145,9 +144,8 @@ type Options struct {
 	Promoter changes.Promoter
 	// MaxStages is the number of calls that write rows at the same time, of which one client may have PeerShare; 0: defaultStages.
 	MaxStages int
-	// PutTimeout is how long a client may take for a message with rows, and ProgressEvery the time between two messages
-	// with progress; 0: the defaults of packages changes and progress.
-	PutTimeout, ProgressEvery time.Duration
+	// PutTimeout is how long a client may take for a message with rows; 0: the default of package changes.
+	PutTimeout time.Duration
 	// Ready is closed when health checks may report that the server serves; nil: they report it from the start. Calls do not wait for it.
 	Ready <-chan struct{}
 	// Config returns, for status, the result of the last reload of the configuration; nil: the
@@ -199,7 +197,6 @@ type Server struct {
 	planSlots   *limits.Queue
 	changes     *changes.Service
 	described   *describe.Service
-	progress    progress.Options
 	planning    runningPlans
 	redeemSlots *limits.Queue // for streams whose plans were evicted after their tickets were made
 	runs        lastRuns
@@ -263,14 +260,13 @@ func New(options Options) *Server {
 	if options.History != nil {
 		history = options.History
 	}
-	s.progress = progress.Options{Clock: options.Clock, Every: options.ProgressEvery}
 	s.changes = changes.New(changes.Options{
 		Guard: s.guard, Tables: options.Tables, History: history, Maintenance: options.Maintenance, Promoter: options.Promoter, Budget: options.Budget,
 		Places: options.MaxStages, Share: options.PeerShare, Enter: s.enter, ReadSlot: s.readSlot, Clock: options.Clock, Ticks: options.Ticks, Log: options.Logger,
-		PutTimeout: options.PutTimeout, Progress: s.progress,
+		PutTimeout: options.PutTimeout,
 	})
 	s.described = describe.New(describe.Options{
-		Guard: s.guard, Describer: options.Describer, Budget: options.Budget, AsStream: s.asStream, Progress: s.progress,
+		Guard: s.guard, Describer: options.Describer, Budget: options.Budget, AsStream: s.asStream, Clock: options.Clock,
 	})
 	s.redeemSlots = call.NewQueue(options.PlanSlots, options.PeerShare, options.Ticks, call.ManyPlans)
 	s.inbound = inbound.New(inbound.Options{

@@ -43,7 +43,6 @@ type Options struct {
 	Log      *slog.Logger
 	// PutTimeout is how long a client may take for a message with rows; 0: the default.
 	PutTimeout time.Duration
-	Progress   progress.Options
 }
 
 // Service makes the changes of tables that clients call for. It is safe for concurrent use.
@@ -79,15 +78,15 @@ func (w *Service) Actions() []call.Action {
 	}
 	if w.options.Maintenance != nil {
 		all = append(all,
-			call.Action{Name: "compact", Description: "Rewrite files of a table that are small or have deletes. Body: {table, branch, partition, key, any_order, min_files, file_size, dry_run, progress} as JSON. Results: JSON.", Needs: policy.Stage, Run: w.options.Progress.Answering(w.compact)},
-			call.Action{Name: "restore", Description: "Restore a table, or some of its partitions, as they were at a snapshot. Body: {table, snapshot, branch, partition, token, allow_duplicates, dry_run, no_check, progress} as JSON. Results: JSON.", Needs: policy.Stage, Run: w.options.Progress.Answering(w.restore)},
-			call.Action{Name: "orphans", Description: "List, or remove, files of failed writes that no snapshot names. Body: {tables, older_than, remove, progress} as JSON. Results: JSON, in pages.", Needs: policy.Stage, Run: w.options.Progress.Answering(w.orphans)},
+			call.Action{Name: "compact", Description: "Rewrite files of a table that are small or have deletes. Body: {table, branch, partition, key, any_order, min_files, file_size, dry_run, progress} as JSON. Results: JSON.", Needs: policy.Stage, Run: progress.Answering(w.options.Clock, w.compact)},
+			call.Action{Name: "restore", Description: "Restore a table, or some of its partitions, as they were at a snapshot. Body: {table, snapshot, branch, partition, token, allow_duplicates, dry_run, no_check, progress} as JSON. Results: JSON.", Needs: policy.Stage, Run: progress.Answering(w.options.Clock, w.restore)},
+			call.Action{Name: "orphans", Description: "List, or remove, files of failed writes that no snapshot names. Body: {tables, older_than, remove, progress} as JSON. Results: JSON, in pages.", Needs: policy.Stage, Run: progress.Answering(w.options.Clock, w.orphans)},
 		)
 	}
 	if w.options.Promoter != nil {
 		all = append(all,
-			call.Action{Name: "promote", Description: "Make the columns of staging entries columns of the training table. Body: {dataset, entries, earlier, dry_run, progress} as JSON. Results: JSON.", Needs: policy.Promote, Run: w.options.Progress.Answering(w.promote)},
-			call.Action{Name: "demote", Description: "Take promoted columns of a training table back. Body: {table, columns, dry_run, progress} as JSON. Results: JSON.", Needs: policy.Promote, Run: w.options.Progress.Answering(w.demote)},
+			call.Action{Name: "promote", Description: "Make the columns of staging entries columns of the training table. Body: {dataset, entries, earlier, dry_run, progress} as JSON. Results: JSON.", Needs: policy.Promote, Run: progress.Answering(w.options.Clock, w.promote)},
+			call.Action{Name: "demote", Description: "Take promoted columns of a training table back. Body: {table, columns, dry_run, progress} as JSON. Results: JSON.", Needs: policy.Promote, Run: progress.Answering(w.options.Clock, w.demote)},
 		)
 	}
 	return all

@@ -134,7 +134,7 @@ func (w *Service) stage(ctx context.Context, stream grpc.ServerStream, first *ro
 	send := func(m putResult) error {
 		return slot.send(ctx, rows.Counts().Bytes, func() error { return sendPut(stream, m) })
 	}
-	to := w.options.Progress.Sender(func(m progress.Message) error { return send(putResult{Progress: &m}) })
+	to := progress.NewSender(w.options.Clock, func(m progress.Message) error { return send(putResult{Progress: &m}) })
 	to.Wanted(command.Progress)
 	log := w.options.Log.With(slog.String("table", command.Table), slog.String("token", command.Token))
 	log.InfoContext(ctx, "stage begins", "client", command.call.Client())

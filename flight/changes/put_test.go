@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,7 +29,9 @@ import (
 // spec: stage-60, stage-62
 func TestRowsOfAClientAreOneChange(t *testing.T) {
 	w := &writtenRows{}
-	s := serveTables(t, w, flight.Options{Budget: budget.New(1 << 30), ProgressEvery: time.Nanosecond, Clock: time.Now})
+	began, readings := time.Now(), atomic.Int64{}
+	clock := func() time.Time { return began.Add(time.Duration(readings.Add(1)) * time.Second) } // so that each count is a message
+	s := serveTables(t, w, flight.Options{Budget: budget.New(1 << 30), Clock: clock})
 	p := put(t, s.Client, `{"stage": {"table": "ml.history", "mode": "replace", "token": "`+testToken+`", "branch": "try", "evolve": true, "again": true,
 		"key": ["id"], "sort": ["id desc"], "buckets": 4, "partition": ["day(ts)"], "only_keys_of": "homefeed", "allow_duplicates": true, "allow_shrink": true, "dry_run": true, "no_check": true, "progress": true}}`, batchtest.IDSchema())
 	p.rows(t, batchtest.IDs(0, 3), batchtest.IDs(3, 5)).declare(t, 5)
@@ -53,7 +56,7 @@ func TestRowsOfAClientAreOneChange(t *testing.T) {
 	p.rows(t).declare(t, 0)
 	got, err = p.answers()
 	require.NoError(t, err)
-	require.NoError(t, commit.CheckToken(got[0].Begin.Token, time.Now()), "a token is made")
+	require.NoError(t, commit.CheckToken(got[0].Begin.Token, clock()), "a token is made")
 	require.Equal(t, got[0].Begin.Token, got[1].Result.Token)
 	require.True(t, w.last.Once(), "the server's token does not name the rows")
 }

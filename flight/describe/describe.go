@@ -9,6 +9,7 @@ import (
 	"context"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/penstock/penstock/flight/access"
 	"github.com/penstock/penstock/flight/call"
@@ -50,7 +51,7 @@ type Options struct {
 	// AsStream calls run when the call has the slot of a stream. The context of run ends with the call, and when the server stops waiting
 	// for calls.
 	AsStream func(ctx context.Context, c *call.Call, run func(context.Context) error) error
-	Progress progress.Options
+	Clock    func() time.Time
 }
 
 // Service describes tables and datasets that clients name. It is safe for concurrent use.
@@ -66,7 +67,7 @@ func (s *Service) Actions() []call.Action {
 	}
 	return []call.Action{{
 		Name: "stats", Description: "Describe the values of columns of a table or dataset. Body: {of, at, against, columns, label, exact, no_values, keep, html, progress} as JSON. Results: JSON, {progress} or {result}; with html, the second result is {html}.",
-		Needs: policy.Reading, Run: s.options.Progress.Answering(s.describe),
+		Needs: policy.Reading, Run: progress.Answering(s.options.Clock, s.describe),
 	}}
 }
 

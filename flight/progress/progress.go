@@ -13,8 +13,8 @@ import (
 	"github.com/penstock/penstock/loader/datafile"
 )
 
-// defaultEvery is the default of Options.Every.
-const defaultEvery = time.Second
+// every is the time between two messages with the counts of one step.
+const every = time.Second
 
 // Message is the progress of a call.
 type Message struct {
@@ -44,16 +44,10 @@ func OfWrite(at datafile.Progress) Message {
 	}}
 }
 
-// Options are the options of senders.
-type Options struct {
-	Clock func() time.Time
-	Every time.Duration // between two messages with the counts of one step; 0: a second
-}
-
 // Sender sends a client the progress of its call: when a step begins, periodically while its
 // counts grow, and when the step ends. It is not safe for concurrent use.
 type Sender struct {
-	Options
+	clock  func() time.Time
 	send   func(Message) error
 	quiet  bool    // the client requested none
 	last   Message // as the call reported it
@@ -61,8 +55,10 @@ type Sender struct {
 	unsent bool // last was not sent
 }
 
-// Sender returns the Sender of a call.
-func (o Options) Sender(send func(Message) error) *Sender { return &Sender{Options: o, send: send} }
+// NewSender returns the Sender of a call.
+func NewSender(clock func() time.Time, send func(Message) error) *Sender {
+	return &Sender{clock: clock, send: send}
+}
 
 // Wanted sets whether messages are sent to the client.
 func (s *Sender) Wanted(yes bool) { s.quiet = !yes }
@@ -75,7 +71,7 @@ func (s *Sender) At(now Message) {
 	}
 	s.unsent = s.unsent || now != s.last
 	s.last = now
-	if begins || s.Clock().Sub(s.sentAt) >= cmp.Or(s.Every, defaultEvery) {
+	if begins || s.clock().Sub(s.sentAt) >= every {
 		s.Flush()
 	}
 }
@@ -85,7 +81,7 @@ func (s *Sender) Flush() {
 	if s.quiet || !s.unsent {
 		return
 	}
-	s.unsent, s.sentAt = false, s.Clock()
+	s.unsent, s.sentAt = false, s.clock()
 	_ = s.send(s.last) // if the client has gone, the context of the call ends
 }
 
@@ -100,10 +96,10 @@ type answer struct {
 
 // Answering returns the Run of an action that takes long. It sends progress and each result of run
 // as messages. An action that fails partway may also have results.
-func (o Options) Answering(run func(ctx context.Context, c *call.Call, body []byte, to *Sender) ([]any, error)) func(*call.Call, []byte, arrowflight.FlightService_DoActionServer) error {
+func Answering(clock func() time.Time, run func(ctx context.Context, c *call.Call, body []byte, to *Sender) ([]any, error)) func(*call.Call, []byte, arrowflight.FlightService_DoActionServer) error {
 	return func(c *call.Call, body []byte, stream arrowflight.FlightService_DoActionServer) error {
 		send := func(a answer) error { return stream.Send(&arrowflight.Result{Body: jsontext.Of(a)}) }
-		to := o.Sender(func(m Message) error { return send(answer{Progress: &m}) })
+		to := NewSender(clock, func(m Message) error { return send(answer{Progress: &m}) })
 		out, err := run(stream.Context(), c, body, to)
 		to.Flush()
 		for _, result := range out {
