@@ -402,17 +402,3 @@ func recovered(err *error, location, what string) {
 		*err = damaged(location, "%s: %v", what, r)
 	}
 }
-
-// StoredBytes returns the stored size of a column in all row groups, by its field id.
-func (f *Footer) StoredBytes(id int) (bytes int64) {
-	field, ok := f.Field(id)
-	if !ok {
-		return 0
-	}
-	for group := range f.groups {
-		for _, leaf := range field.Leaves {
-			bytes += f.chunkSpan(group, leaf).length
-		}
-	}
-	return bytes
-}
