@@ -22,11 +22,11 @@ const (
 	queuePerSlot = 4
 )
 
-// Slots assigns slots to streams, by the rule of package limits. Its invariants are, besides those
-// of the queue: - after a stream was set back for lack of memory, no more streams get slots than
-// had slots at that moment; while memory is plentiful, the number rises one by one; - the first
-// stream of a mix gets a slot only together with slots for all its streams; - a stream that resumes
-// after it was parked, and a shard whose gang gathers, go before others.
+// Slots assigns slots to streams, by the rule of package limits. Its invariants, besides those of the queue:
+//   - After a stream was set back for lack of memory, no more streams get slots than had slots at that moment. While memory is
+//     plentiful, the number rises one by one.
+//   - The first stream of a mix gets a slot only together with slots for all streams of the mix.
+//   - A stream that resumes after it was parked, and a shard whose gang gathers, go before others.
 //
 // The ranks of a job wait for each other, so a job cannot run with some of its shards: the first
 // shard of a plan reserves slots for the other shards for a while. It reserves at most half of the

@@ -66,7 +66,7 @@ func (p *Pool) onDisk(bytes int64) spill.Options {
 // buildSide is one of
 //   - *joiner.BuildSide: the rows of a file group, or of one partition, in memory;
 //   - *spill.Sliced: the same on local disk;
-//   - *spill.Parts: the rows of a group on local disk, partitioned.
+//   - *spill.Partitions: the rows of a group on local disk, partitioned.
 type buildSide struct {
 	refCounted
 	size func() cache.Size
