@@ -3,15 +3,18 @@
     frame = penstock.daft.read("loader.example.com:8815", "homefeed")
     frame.where(daft.col("label") == 1).groupby("country").count().show()
 
-Daft plans the query once, when the frame is created, and all uses read the snapshots of this plan. Each split is a task, and
-only the columns that a query needs are read.
+Daft plans the query once, when the frame is created, and all uses read the snapshots of this plan. A task reads a split, or
+several small ones that join the same staging files, and only the columns that a query needs.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
+import threading
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Unpack
 
 import daft
@@ -25,11 +28,14 @@ from penstock.access import Access, Files
 from penstock.asynchronous import AsyncStream
 from penstock.client import Client
 from penstock.fields import RunQuery
-from penstock.parts import Part, Query, planned, separated
+from penstock.parts import Part, Query, dealt, planned, separated, weights
+from penstock.plan import Endpoint
 from penstock.predicates import Pushdown
 from penstock.query import Dataset
 from penstock.servers import Servers
 from penstock.signatures import lists
+from penstock.splits import Split
+from penstock.stream import Stream
 
 
 @lists(RunQuery, Files, Query)
@@ -83,17 +89,17 @@ class _Source(DataSource):
         needed = _needed(pushdowns)
         names = [name for name in schema.names if needed is None or name in needed] or schema.names[:1]
         form = query.form(self._dataset, self._pushdown.query(names, []))
-        _, parts = await asyncio.to_thread(planned, self._access, form)
+        plan, endpoints = await asyncio.to_thread(planned, self._access, form)
         selected = pa.schema([schema.field(name) for name in names])
         # Daft counts the rows that pass its filters.
         limit = pushdowns.limit if pushdowns.filters is None else None
-        for part in parts:
+        for part in dealt(plan, endpoints, _parallelism(endpoints)):
             yield _Task(self._access, form, part, selected, limit)
 
 
 @dataclass(frozen=True)
 class _Task(DataSourceTask):
-    """Reads a split, or as many of its rows as a query needs, on any machine, any number of times.
+    """Reads a part of the plan, or as many of its rows as a query needs, on any machine, any number of times.
 
     Daft reads a task that it has started to its end, even if the query has ended meanwhile.
     """
@@ -110,19 +116,33 @@ class _Task(DataSourceTask):
         return _schema(self.columns)
 
     async def read(self) -> AsyncIterator[RecordBatch]:
-        """Yields the batches of the split's stream, which another thread reads."""
+        """Yields the batches of the splits' streams, which another thread reads."""
         servers = Servers(self.access.settings())
         given = 0
         try:
-            split = self.part.of(servers, self.form)
-            async with AsyncStream(lambda _: split.read()) as stream:
-                async for batch in stream:
-                    yield _converted(batch.select(self.columns.names))
-                    given += batch.num_rows
-                    if self.limit is not None and given >= self.limit:
-                        return
+            for split in self.part.splits(servers, self.form):
+                async with AsyncStream(partial(_opened, split)) as stream:
+                    async for batch in stream:
+                        yield _converted(batch.select(self.columns.names))
+                        given += batch.num_rows
+                        if self.limit is not None and given >= self.limit:
+                            return
         finally:
             servers.close()
+
+
+def _parallelism(endpoints: Sequence[Endpoint]) -> int:
+    """Returns the least number of tasks.
+
+    Daft keeps all rows of the tasks that it runs in memory. So no task has more rows than the largest split.
+    """
+    at_once = daft.context.get_context().daft_execution_config.scantask_max_parallel or os.cpu_count() or 1
+    rows = weights(endpoints)
+    return max(at_once, -(-sum(rows) // max([1, *rows])))
+
+
+def _opened(split: Split, _: threading.Event) -> Stream:
+    return split.read()
 
 
 def _needed(pushdowns: Pushdowns) -> set[str] | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,20 +31,27 @@ class Query(RunQuery, Files, total=False):
 
 @dataclass(frozen=True)
 class Part:
-    """A split of a plan, and its number. It can be pickled and contains no secret."""
+    """Consecutive splits of a plan, which a task reads in order. It can be pickled and contains no secret.
+
+    Attributes:
+        plan: the plan.
+        endpoints: the plan's endpoints with the splits.
+        first: the number of the first one in the plan.
+    """
 
     plan: Plan
-    endpoint: Endpoint
-    number: int
+    endpoints: tuple[Endpoint, ...]
+    first: int
 
-    def of(self, servers: Servers, form: Mapping[str, Any]) -> Split:
-        """Returns the split, to be read from these servers.
+    def splits(self, servers: Servers, form: Mapping[str, Any]) -> list[Split]:
+        """Returns the splits, to be read from these servers.
 
         Args:
             servers: the servers, as this process reaches them.
             form: the query of the plan, pinned to its snapshots.
         """
-        return Split(BoundQuery(servers, form), self.plan, self.endpoint, self.number)
+        bound = BoundQuery(servers, form)
+        return [Split(bound, self.plan, one, number) for number, one in enumerate(self.endpoints, self.first)]
 
 
 def separated(function: str, fields: Query) -> tuple[dict[str, Any], Files]:
@@ -65,12 +73,44 @@ def separated(function: str, fields: Query) -> tuple[dict[str, Any], Files]:
     return given, files
 
 
-def planned(access: Access, form: Mapping[str, Any]) -> tuple[Plan, list[Part]]:
-    """Plans a query with `endpoints: splits`, and returns the parts that have rows."""
+def planned(access: Access, form: Mapping[str, Any]) -> tuple[Plan, list[Endpoint]]:
+    """Plans a query with `endpoints: splits`, and returns the endpoints that have rows."""
     servers = Servers(access.settings())
     try:
         found = servers.retried(BoundQuery(servers, form).plan)
     finally:
         servers.close()
-    endpoints = [endpoint for endpoint in found.endpoints if endpoint.splits]
-    return found.plan, [Part(found.plan, one, number) for number, one in enumerate(endpoints)]
+    return found.plan, [endpoint for endpoint in found.endpoints if endpoint.splits]
+
+
+def dealt(plan: Plan, endpoints: Sequence[Endpoint], parallelism: int) -> list[Part]:
+    """Returns a part for each group of `together`."""
+    groups = together(endpoints, parallelism)
+    firsts = itertools.accumulate(map(len, groups), initial=0)
+    return [Part(plan, group, first) for group, first in zip(groups, firsts, strict=False)]
+
+
+def together(endpoints: Sequence[Endpoint], parallelism: int) -> list[tuple[Endpoint, ...]]:
+    """Divides endpoints into groups of consecutive ones that join the same staging files.
+
+    A group has at most its share of the rows, of `parallelism` groups, or a single endpoint. If the rows of an endpoint are
+    unknown, endpoints count as equally large.
+    """
+    sizes = weights(endpoints)
+    most = sum(sizes) // max(1, parallelism)
+    groups: list[list[Endpoint]] = []
+    room = 0
+    for one, size in zip(endpoints, sizes, strict=True):
+        if groups and size <= room and one.files is not None and one.files == groups[-1][-1].files:
+            groups[-1].append(one)
+            room -= size
+        else:
+            groups.append([one])
+            room = most - size
+    return [tuple(group) for group in groups]
+
+
+def weights(endpoints: Sequence[Endpoint]) -> list[int]:
+    """Returns the rows of each endpoint, or 1 for each if those of some are unknown."""
+    known = [one.rows for one in endpoints if one.rows is not None]
+    return known if len(known) == len(endpoints) else [1] * len(endpoints)

@@ -2,9 +2,10 @@
 
     frame = penstock.spark.read(spark, "loader.example.com:8815", "homefeed", columns=["label", "country"])
 
-Spark plans the query once, when the frame is created, and all actions read the snapshots of this plan. Each split is a
-partition. A task that is repeated reads the same rows in the same order. The package must be installed on all machines
-of the cluster, which connect to the servers themselves. Credentials are read from files on these machines.
+Spark plans the query once, when the frame is created, and all actions read the snapshots of this plan. A partition
+is a split, or several consecutive ones that join the same staging files. A task that is repeated reads the same rows in the
+same order. The package must be installed on all machines of the cluster, which connect to the servers themselves.
+Credentials are read from files on these machines.
 """
 
 from __future__ import annotations
@@ -25,12 +26,15 @@ from penstock import errors, query
 from penstock.access import Access, Files
 from penstock.client import Client
 from penstock.fields import RunQuery
-from penstock.parts import Part, Query, planned, separated
+from penstock.parts import Part, Query, dealt, planned, separated
 from penstock.query import Dataset
 from penstock.servers import Servers
 from penstock.signatures import lists
 
 _TIMES = "spark.sql.timeType.enabled"
+
+# As Spark's guide for tuning recommends.
+_TASKS_PER_CORE = 3
 
 
 @lists(RunQuery, Files, Query)
@@ -40,10 +44,11 @@ def read(
     dataset: Dataset,
     **fields: Unpack[Query],
 ) -> DataFrame:
-    """Returns the rows of a query as a data frame, with a partition for each split.
+    """Returns the rows of a query as a data frame.
 
-    The function registers the format "penstock" in the session. Spark does not tell such a source which columns and rows a
-    job needs, so name them with `columns` and `filter`.
+    Splits share a partition only if it has at most its share of the rows: of `spark.sql.leafNodeDefaultParallelism` partitions,
+    or of three for each core of the cluster. The function registers the format "penstock" in the session. Spark does not tell
+    such a source which columns and rows a job needs, so name them with `columns` and `filter`.
 
     Args:
         spark: the session.
@@ -69,8 +74,23 @@ def read(
     if spark.conf.get(_TIMES, "false") != "true":
         _refuse_times(schema)
     spark.dataSource.register(Penstock)
-    options = {"access": _text(access), "query": json.dumps({**form, "snapshots": plan.pin})}
+    options = {
+        "access": _text(access),
+        "query": json.dumps({**form, "snapshots": plan.pin}),
+        "parallelism": str(_parallelism(spark)),
+    }
     return spark.read.format(Penstock.name()).schema(schema).options(**options).load()
+
+
+def _parallelism(spark: SparkSession) -> int:
+    """Returns how many tasks keep all cores of the cluster busy; 0 if their number is unknown, or changes."""
+    named = spark.conf.get("spark.sql.leafNodeDefaultParallelism", None)
+    if named is not None:
+        return int(named)
+    context = getattr(spark, "sparkContext", None)  # Spark Connect has none
+    if context is None or spark.conf.get("spark.dynamicAllocation.enabled", "false") == "true":
+        return 0
+    return _TASKS_PER_CORE * int(context.defaultParallelism)
 
 
 def _refuse_times(schema: StructType) -> None:
@@ -105,7 +125,10 @@ class Penstock(source.DataSource):
 
     def reader(self, schema: StructType) -> source.DataSourceReader:
         """Returns a reader of the pinned query."""
-        return _Reader(_access(self.options["access"]), json.loads(self.options["query"]), schema)
+        parallelism = int(self.options["parallelism"])
+        return _Reader(
+            _access(self.options["access"]), json.loads(self.options["query"]), schema, parallelism
+        )
 
 
 class _Reader(source.DataSourceReader):
@@ -115,26 +138,29 @@ class _Reader(source.DataSourceReader):
     of the same data frame, which have other filters.
     """
 
-    def __init__(self, access: Access, form: Mapping[str, Any], schema: StructType) -> None:
+    def __init__(self, access: Access, form: Mapping[str, Any], schema: StructType, parallelism: int) -> None:
         self._access = access
         self._form = form
         self._target = to_arrow_schema(schema)
+        self._parallelism = parallelism
 
     def partitions(self) -> list[source.InputPartition]:
         """Plans the query on the driver."""
-        _, parts = planned(self._access, self._form)
+        plan, endpoints = planned(self._access, self._form)
+        parts = dealt(plan, endpoints, self._parallelism or len(endpoints))
         return [source.InputPartition(part) for part in parts]
 
     def read(self, partition: source.InputPartition | None) -> Iterator[pa.RecordBatch]:
-        """Reads a split, on any machine, any number of times. A plan without rows has the partition None."""
+        """Reads a part of the plan, on any machine, any number of times. A plan without rows has the partition None."""
         if partition is None:
             return
         part: Part = partition.value
         servers = Servers(self._access.settings())
         try:
-            with part.of(servers, self._form).read() as stream:
-                for batch in stream:
-                    yield self._converted(batch)
+            for split in part.splits(servers, self._form):
+                with split.read() as stream:
+                    for batch in stream:
+                        yield self._converted(batch)
         finally:
             servers.close()
 

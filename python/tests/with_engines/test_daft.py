@@ -23,6 +23,7 @@ from server import BINARY, Server
 import penstock
 import penstock.daft
 from penstock import parts
+from penstock.plan import Endpoint, JoinedFiles
 
 
 @pytest.fixture(scope="module")
@@ -161,6 +162,38 @@ def test_uses_read_the_snapshots_of_the_frame(tmp_path: Path) -> None:
         for _ in range(2):
             assert frame.select("row", "score").count_rows() == len(served.rows)
         assert penstock.daft.read(served.address, "d").count_rows() == len(served.rows) + 1
+
+
+def test_tasks_are_bounded_by_the_largest_split() -> None:
+    """No task has more rows than the largest split, and none more than its share of the tasks that run at once."""
+    with daft.execution_config_ctx(scantask_max_parallel=2):
+        for rows, sizes in (
+            ([50, 9, 9, 9, 30], [1, 3, 1]),
+            ([50] * 20, [1] * 20),
+            ([1] * 3 + [100], [3, 1]),
+            ([None, 5], [1, 1]),
+        ):
+            endpoints = [Endpoint(b"", n, n, (str(i),), JoinedFiles(0, 1)) for i, n in enumerate(rows)]
+            groups = parts.together(endpoints, penstock.daft._parallelism(endpoints))
+            assert [len(group) for group in groups] == sizes
+        assert penstock.daft._parallelism([]) == 2
+
+
+def test_a_task_of_several_splits(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(penstock.daft, "_parallelism", lambda _: 1)
+    dataset = {
+        "training": {"table": "ml.events"},
+        "key": ["request_id"],
+        "staging": [{"table": "features.scores", "strategy": "broadcast"}],
+    }
+    frame = penstock.daft.read(served.address, dataset, batch_rows=100)
+    found = sorted_rows(frame)
+    assert [same(row["score"]) for row in found] == [same(row["score"]) for row in served.rows]
+    assert [row["row"] for row in found] == [row["row"] for row in served.rows]
+    for limit in (1, 2500):
+        rows = frame.select("row").limit(limit).to_pydict()["row"]
+        assert len(rows) == len(set(rows)) == limit
+    assert len(served.client.read_splits(dataset)) > 2
 
 
 def rows_of(use: str, frame: Any) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import itertools
 import json
 import os
 import random
@@ -30,9 +29,8 @@ import penstock
 import penstock.ray
 from penstock import errors
 from penstock.access import Access
-from penstock.plan import Endpoint, JoinedFiles
 from penstock.ray.held import hold_once
-from penstock.ray.source import PenstockDatasource, _parts, _undivided
+from penstock.ray.source import PenstockDatasource, _undivided
 
 pytest_plugins = ["local_ray"]
 pytestmark = pytest.mark.usefixtures("local_ray", "context")
@@ -109,25 +107,6 @@ def test_each_row_comes_once(world: World, address: str) -> None:
     assert found.count() == ROWS
     assert found.schema().names == COLUMNS
     assert by_row(rows_of(found)) == [world.rows[k] for k in sorted(world.rows)]
-
-
-def test_tasks_are_consecutive_splits_of_the_same_files() -> None:
-    rng = random.Random(57)
-    for _ in range(300):
-        count, parallelism = rng.randrange(1, 30), rng.randrange(1, 12)
-        joined = [rng.choice([None, *(JoinedFiles(i, 2) for i in range(2))]) for _ in range(3)]
-        rows = [rng.choice([rng.randrange(100), None]) if rng.random() < 0.1 else 7 for _ in range(count)]
-        endpoints = [Endpoint(b"", n, n, (str(i),), joined[i * 3 // count]) for i, n in enumerate(rows)]
-        parts = _parts(endpoints, parallelism)
-        assert [one for part in parts for one in part] == endpoints
-        sizes = [1] * count if None in rows else [one or 0 for one in rows]
-        weight = dict(zip(endpoints, sizes, strict=True))
-        several = [part for part in parts if len(part) > 1]
-        assert all(part[0].files is not None and len({one.files for one in part}) == 1 for part in several)
-        assert all(sum(weight[one] for one in part) * parallelism <= sum(sizes) for part in several)
-        for part, following in itertools.pairwise(parts):  # no part could have been longer
-            more = (sum(weight[one] for one in part) + weight[following[0]]) * parallelism > sum(sizes)
-            assert more or part[0].files is None or following[0].files != part[0].files
 
 
 def test_tasks_for_all_cpus_are_not_divided(address: str) -> None:

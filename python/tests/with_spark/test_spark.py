@@ -21,7 +21,6 @@ from sparked import start, write
 
 import penstock
 import penstock.spark
-from penstock import query
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "spark_frame.py"
 ALL = [
@@ -142,27 +141,32 @@ def _float32(value: int) -> float:
     return float(np.float32(value))
 
 
-def test_killed_tasks_give_each_row_once(spark: Any, served: Served, tmp_path: Path) -> None:
-    """Each task dies twice in the middle of its split, and is repeated."""
-    fields: dict[str, Any] = {"columns": ["row", "score"], "batch_rows": 100}
-    frame = penstock.spark.read(spark, served.address, "d", **fields)
-    spark.dataSource.register(broken_tasks.Killed)
-    kills, pin = tmp_path / "kills", served.pin
-    options = {
-        "access": json.dumps({"locations": [f"grpc://{served.address}"], "files": []}),
-        "query": json.dumps(
-            query.form("d", {**fields, "endpoints": "splits", "wire": "plain", "snapshots": pin})
-        ),
-    }
-    reader = spark.read.format("killed").schema(frame.schema)
-    killed = reader.options(kills=str(kills), **options).load()
-    assert [(r.row, plain(r.score)) for r in killed.collect()] == [
-        (r.row, plain(r.score)) for r in frame.collect()
-    ]
+def test_partitions_are_splits_of_the_same_files(spark: Any, served: Served) -> None:
+    """A partition has several splits if enough partitions are left, and the rows are in the same order."""
+    dataset, fields = broken_tasks.DATASET, broken_tasks.FIELDS
     with penstock.connect(served.address) as client:
-        splits = client.read_splits("d", columns=["row", "score"])
-        tasks = [str(split.number) for split in splits if split.rows is not None and split.rows > 100]
-    assert sorted(kills.read_text().split()) == sorted(tasks * 2)
+        splits = client.read_splits(dataset, **fields)
+        order = [row for split in splits for row in split.read().read_all()["row"].to_pylist()]
+        assert [split._endpoint.files is None for split in splits] == [False] * 4 + [True]
+    spark.conf.set("spark.sql.leafNodeDefaultParallelism", "1")
+    try:
+        frame = penstock.spark.read(spark, served.address, dataset, **fields)
+    finally:
+        spark.conf.unset("spark.sql.leafNodeDefaultParallelism")
+    assert frame.rdd.getNumPartitions() == 2
+    assert [row["row"] for row in frame.collect()] == order
+
+
+@pytest.mark.parametrize(("parallelism", "tasks"), [(1, [0]), (1000, [0, 1, 2, 3])])
+def test_killed_tasks_give_each_row_once(
+    spark: Any, served: Served, tmp_path: Path, parallelism: int, tasks: list[int]
+) -> None:
+    """Each task dies twice in the middle of a split, and is repeated."""
+    log = tmp_path / "log"
+    frame = broken_tasks.read(spark, served.address, parallelism, log=str(log), workers=2)
+    found = sorted((r.row, plain(r.score)) for r in frame.collect())
+    assert found == [(r["row"], plain(r["score"])) for r in served.rows]
+    assert sorted(log.read_text().splitlines()) == sorted(f"worker {task}" for task in tasks * 2)
 
 
 @pytest.mark.parametrize("end", ["connections", "server"])
@@ -206,6 +210,7 @@ def test_tokens_are_read_where_splits_are_read(spark: Any, served: Served, tmp_p
         options = {
             "access": json.dumps({"locations": [server.address], "files": [["token_file", str(file)]]}),
             "query": json.dumps({"dataset": "d", "columns": ["row"], "endpoints": "splits"}),
+            "parallelism": "2",
         }
         reader = penstock.spark.Penstock(options).reader(frame.schema)
         pickled = cloudpickle.dumps((reader, reader.partitions()))

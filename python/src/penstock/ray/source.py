@@ -17,8 +17,7 @@ from penstock.access import Access, Files
 from penstock.bound import BoundQuery, PlannedQuery
 from penstock.client import Client
 from penstock.fields import RunQuery
-from penstock.parts import Query, separated
-from penstock.plan import Endpoint
+from penstock.parts import Query, separated, together
 from penstock.query import Dataset
 from penstock.ray.held import Held
 from penstock.ray.predicates import filter_of
@@ -177,7 +176,7 @@ class PenstockDatasource(ray.data.Datasource):
         schema = pa.schema([found.plan.schema.field(name) for name in self._names])
         width = sum(_width(field.type) for field in schema)
         tasks, first = [], 0
-        for endpoints in _parts([one for one in found.endpoints if one.splits], parallelism) or [()]:
+        for endpoints in together([one for one in found.endpoints if one.splits], parallelism) or [()]:
             reads = ReadSplits(self._access, form, found.plan, endpoints, first, self._names)
             first += len(endpoints)
             about = BlockMetadata(
@@ -241,27 +240,6 @@ class PenstockDatasource(ray.data.Datasource):
         packed = {name: pack for name, pack in self._form.get("dense", {}).items() if name in names}
         rest = {name: value for name, value in self._form.items() if name != "dense"}
         return {**rest, "columns": columns, **({"dense": packed} if packed else {})}
-
-
-def _parts(endpoints: Sequence[Endpoint], parallelism: int) -> list[tuple[Endpoint, ...]]:
-    """Divides endpoints into parts of consecutive ones that join the same staging files.
-
-    A part has at most its share of the rows, of `parallelism` parts, or a single endpoint. If the rows of an endpoint are
-    unknown, endpoints count as equally large.
-    """
-    known = [one.rows for one in endpoints if one.rows is not None]
-    sizes = known if len(known) == len(endpoints) else [1] * len(endpoints)
-    most = sum(sizes) // max(1, parallelism)
-    parts: list[list[Endpoint]] = []
-    room = 0
-    for one, size in zip(endpoints, sizes, strict=True):
-        if parts and size <= room and one.files is not None and one.files == parts[-1][-1].files:
-            parts[-1].append(one)
-            room -= size
-        else:
-            parts.append([one])
-            room = most - size
-    return [tuple(part) for part in parts]
 
 
 def _output(column: str | Mapping[str, Any]) -> str:
