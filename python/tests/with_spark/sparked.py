@@ -14,8 +14,8 @@ FOLDER = Path(__file__).parent
 WRITER = os.environ.get("PENSTOCK_PYTHON", str(FOLDER.parents[2] / ".venv" / "test" / "bin" / "python"))
 
 
-def start(scratch: Path) -> Any:
-    """Starts Spark. Its tasks are tried three times."""
+def start(scratch: Path, master: str = "local[2,3]", more: dict[str, str] | None = None) -> Any:
+    """Starts Spark with two tasks at once, which are tried three times, or as `master` and more settings say."""
     paths = [str(FOLDER), *filter(None, [os.environ.get("PYTHONPATH")])]
     os.environ["PYTHONPATH"] = os.pathsep.join(paths)
     os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -35,8 +35,8 @@ def start(scratch: Path) -> Any:
         "spark.sql.shuffle.partitions": "1",
         "spark.sql.codegen.wholeStage": "false",
     }
-    builder = SparkSession.builder.master("local[2,3]").appName("penstock")
-    for name, value in settings.items():
+    builder = SparkSession.builder.master(master).appName("penstock")
+    for name, value in {**settings, **(more or {})}.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import broken_tasks
+import pyarrow.parquet as pq
 import pytest
 from proxy import Proxy
 from pyspark import cloudpickle
@@ -22,6 +23,7 @@ from sparked import start, write
 import penstock
 import penstock.spark
 
+LOST = Path(__file__).parent / "lost_executors.py"
 EXAMPLE = Path(__file__).parents[2] / "examples" / "spark_frame.py"
 ALL = [
     *("row", "request_id", "flag", "i", "l", "f", "d", "price", "big", "day", "at", "atz", "text", "ident"),
@@ -167,6 +169,16 @@ def test_killed_tasks_give_each_row_once(
     found = sorted((r.row, plain(r.score)) for r in frame.collect())
     assert found == [(r["row"], plain(r["score"])) for r in served.rows]
     assert sorted(log.read_text().splitlines()) == sorted(f"worker {task}" for task in tasks * 2)
+
+
+def test_killed_executors_give_each_row_once(served: Served, tmp_path: Path) -> None:
+    """Two tasks end with their executors in the middle of a split."""
+    subprocess.run([sys.executable, str(LOST), served.address, str(tmp_path)], check=True, timeout=500)
+    want = [(r["row"], plain(r["score"])) for r in served.rows]
+    for job, files in ("collected", "collected.parquet"), ("written", "written/*.parquet"):
+        found = [r for file in tmp_path.glob(files) for r in pq.read_table(file).to_pylist()]
+        assert sorted((r["row"], plain(r["score"])) for r in found) == want, job
+        assert sorted((tmp_path / f"{job}.log").read_text().splitlines()) == ["executor 0", "executor 3"], job
 
 
 @pytest.mark.parametrize("end", ["connections", "server"])
