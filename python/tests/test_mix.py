@@ -197,6 +197,7 @@ def test_later_commits_change_nothing(tmp_path: Path) -> None:
 
 
 # spec: mix-10
+@pytest.mark.filterwarnings("ignore:.* has no step")
 def test_a_member_without_a_whole_batch_cannot_repeat(client: penstock.Client) -> None:
     given: list[penstock.Member] = [
         {"dataset": "a", "weight": 0.7},
@@ -290,6 +291,7 @@ def test_readers_that_take_turns_give_the_steps_of_the_mix(
 
 
 # spec: mix-5
+@pytest.mark.filterwarnings("ignore:.* has no step")
 def test_members_with_different_columns_are_refused(client: penstock.Client) -> None:
     def refused(**fields: Any) -> str:
         given: Any = [{"dataset": "a", "weight": 1}, {"dataset": "b", "weight": 1, **fields}]

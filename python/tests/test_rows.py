@@ -366,3 +366,15 @@ def test_plain_pyarrow_example_works_without_the_package(served: Served) -> None
         assert "4 shards give every row exactly once: yes" in done.stdout
         assert "NO" not in done.stdout
     assert "import penstock" not in script.read_text()
+
+
+@pytest.mark.parametrize("size", [{"global_batch_rows": 400_000}, {"batch_requests": 100_000}])
+def test_a_plan_that_drops_all_rows_warns(served: Served, size: dict[str, int]) -> None:
+    query: dict[str, Any] = {"lanes": 4, "shard": (1, 2), "tail": "drop", **size}
+    with pytest.warns(
+        UserWarning, match=r"'left' has no step: .* of each of 4 lanes\. Set a smaller .*batch"
+    ):
+        stream = served.client.read("left", **query)
+    with stream:
+        assert list(stream) == []
+    assert served.client.plan("left", filter="FALSE", **query).steps == 0  # without a warning

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -133,6 +134,8 @@ class BoundQuery:
         if not endpoints:
             raise errors.Internal("the server planned the query without an endpoint to read from")
         planned = PlannedQuery(plan, endpoints, found.ordered, channel)
+        if self.form.get("tail") == "drop":
+            _warn_without_steps(query.name(self.form["dataset"]), plan)
         accept(planned)
         return planned
 
@@ -210,3 +213,20 @@ class BoundQuery:
         if shard is not None:
             form["shard"] = {"index": shard, "of": plan.shards}
         return form
+
+
+def _warn_without_steps(name: str, plan: Plan) -> None:
+    """Warns if a plan drops all of its rows, since no step is full: a training loop would end at once, without an error."""
+    if plan.steps != 0 or not plan.rows:
+        return
+    unit, size, setting = (
+        ("rows", plan.batch_rows, "batch_rows or global_batch_rows")
+        if plan.batch_requests is None
+        else ("requests", plan.batch_requests, "batch_requests")
+    )
+    warnings.warn(
+        f"the epoch of {name!r} has no step: tail='drop' drops its {plan.rows} rows, which do not fill a batch of {size} {unit} on each of "
+        f"{plan.shards} ranks, with as many {unit} of each of {plan.lanes} lanes. Set a smaller {setting}, or fewer lanes, "
+        "or tail='keep' to read all rows",
+        stacklevel=2,
+    )
