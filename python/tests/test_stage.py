@@ -377,8 +377,8 @@ class Restarted:
         yield from batches(table(20, 30))
 
 
-def test_calls_are_repeated_if_the_server_restarts(house: House) -> None:
-    """Rows that can be read again are sent again, with the same token; of others, the error says how to continue.
+def test_calls_are_repeated_if_the_server_restarts(house: House, caplog: pytest.LogCaptureFixture) -> None:
+    """Rows that can be read again are sent again, with the same token and a warning; of others, the error says how to continue.
 
     spec: stage-78
     """
@@ -389,6 +389,7 @@ def test_calls_are_repeated_if_the_server_restarts(house: House) -> None:
             token = new_token()
             assert client.stage(TABLE, rows, token=token).token == token
             assert rows.times == 2
+            assert "a call failed; retry 1 in " in caplog.text
             assert house.rows() == table(0, 30).to_pylist()
             rows.times = 0
             with pytest.raises(penstock.Unavailable, match="can be read once: call stage again") as failure:

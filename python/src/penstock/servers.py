@@ -65,15 +65,26 @@ def retried(
                 if backoff.tries:
                     failure.add_note(f"Retried {backoff.tries} times in {reconnect:g} seconds.")
                 raise
-            _log.warning(
-                "a call failed; retry %d in %.1f s, giving up in %.0f s: %s",
-                backoff.tries,
-                wait,
-                backoff.left,
-                failure,
-            )
+            log_retry(backoff, wait, failure)
             if closed.wait(wait):
                 raise
+
+
+def log_retry(backoff: Backoff, wait: float, failure: Error) -> None:
+    """Logs a warning that a call has failed and is retried.
+
+    Args:
+        backoff: the delays of the call.
+        wait: the seconds until the retry.
+        failure: why the call failed.
+    """
+    _log.warning(
+        "a call failed; retry %d in %.1f s, giving up in %.0f s: %s",
+        backoff.tries,
+        wait,
+        backoff.left,
+        failure,
+    )
 
 
 class Servers:

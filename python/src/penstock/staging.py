@@ -20,7 +20,7 @@ from penstock.changes import ChangeProgress, ProgressFunction
 from penstock.channel import Channel
 from penstock.lease import Lease
 from penstock.outgoing import Rows, parts
-from penstock.servers import Choice, Servers, is_retryable
+from penstock.servers import Choice, Servers, is_retryable, log_retry
 from penstock.staged import Staged
 
 _log = logging.getLogger("penstock")
@@ -72,6 +72,7 @@ def stage(
             if wait is None or servers.closed:
                 failure.remedy = _by_hand(token, failure.remedy)
                 raise
+            log_retry(backoff, wait, failure)
         threading.Event().wait(wait)
     raise AssertionError("unreachable: an attempt returns or raises")
 
