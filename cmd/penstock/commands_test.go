@@ -46,6 +46,7 @@ func TestFailuresAndExitCodes(t *testing.T) {
 	}{
 		"no command":       {[]string{"sevre"}, exitUsage, []string{`unknown command "sevre"`, "serve", "See: penstock --help"}},
 		"no flag":          {[]string{"cat", "--colums", "a"}, exitUsage, []string{"unknown flag: --colums", "See: penstock cat --help"}},
+		"a setting":        {[]string{"cat", "--memory", "1GiB"}, exitUsage, []string{"unknown flag: --memory", "it is a setting: write it into the block server of the config file, or set PENSTOCK_MEMORY in the environment"}},
 		"two tables":       {[]string{"tables", "a", "b"}, exitUsage, []string{"takes one TABLE or NAMESPACE or CATALOG; \"b\" is a second one"}},
 		"two datasets":     {[]string{"cat", "a", "b"}, exitUsage, []string{"takes one DATASET; \"b\" is a second one"}},
 		"no dataset":       {[]string{"cat", "--config", l.config}, exitUsage, []string{"name a DATASET"}},

@@ -240,7 +240,7 @@ func Graph() []Row {
 		{Folder: "cmd/penstock/jwks", Imports: "backoff hostport fault"},
 		{Folder: "cmd/penstock/webserver"},
 		{Folder: "cmd/penstock/socket", Imports: "config fault release"},
-		{Folder: "cmd/penstock/cmdline", Imports: "dataset decode fault", Outside: libCobra},
+		{Folder: "cmd/penstock/cmdline", Imports: "config dataset decode fault", Outside: libCobra},
 		{Folder: "cmd/penstock/client", Imports: "coverage flight changes progress failure silence loader history statistics entries tablediff dataset decode stage backoff batch fault hostport", Outside: libArrowFlight + " " + libGRPC},
 		{Folder: "cmd/penstock/statustext", Imports: "flight slowness fault"},
 		{Folder: "third_party/uplot"},

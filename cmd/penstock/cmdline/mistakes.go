@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/penstock/penstock/internal/config"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/loader/dataset"
 	"github.com/penstock/penstock/loader/dataset/decode"
@@ -46,8 +47,8 @@ func FlagError(c *cobra.Command, err error) error {
 }
 
 // nearestFlag returns the end of an error message about an unknown flag. It proposes the most
-// similar flag of the command, or says that the name is a field of the query. It returns "" if
-// neither applies.
+// similar flag of the command, or says that the name is a field of the query or a setting. It
+// returns "" if none of these applies.
 func nearestFlag(c *cobra.Command, name string) string {
 	var known []string
 	c.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
@@ -63,6 +64,11 @@ func nearestFlag(c *cobra.Command, name string) string {
 		return fmt.Sprintf("\n  did you mean --%s?", near)
 	case slices.Contains(known, "query") && slices.ContainsFunc(dataset.QueryFields(), func(f dataset.Field[dataset.Query]) bool { return f.Name == field }):
 		return fmt.Sprintf("\n  it is a field of the query: write --query '{\"%s\": …}'", field)
+	}
+	for _, s := range config.Settings() {
+		if s.Name == field && slices.Contains(known, "config") {
+			return fmt.Sprintf("\n  it is a setting: write it into the block server of the config file, or set %s in the environment", s.Env())
+		}
 	}
 	return ""
 }
