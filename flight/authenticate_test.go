@@ -38,7 +38,7 @@ func known(token string) (identity.Caller, error) {
 	if subject, ok := map[string]string{"a": "alice", "b": "bob", "d": "carol"}[token]; ok {
 		return identity.Caller{Subject: subject}, nil
 	}
-	return identity.Caller{}, fault.New(fault.Unauthenticated, "the server does not know the token").WithRemedy("get one")
+	return identity.Caller{}, fault.New(fault.Unauthenticated, "the token is unknown to the server").WithRemedy("get one")
 }
 
 // as returns the context of calls with values of the header authorization.

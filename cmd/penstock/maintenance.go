@@ -256,7 +256,7 @@ func (p process) printOrphans(found []orphans.TableOrphans, request decode.Orpha
 	}
 	for _, f := range found {
 		for _, folder := range f.NotSearched {
-			p.note("table %s: %s is not searched: it lies outside of the table's folder, and other tables may write there\n", f.Table, folder)
+			p.note("table %s: %s is not searched: it is outside of the table's folder, and other tables may write there\n", f.Table, folder)
 		}
 		if err := p.printTableOrphans(f, request.Remove); err != nil {
 			return err

@@ -33,7 +33,7 @@ func TestAllowedPrefixesOfTheFile(t *testing.T) {
 			continue
 		}
 		require.Equal(t, exitFailure, got.code, name)
-		require.Contains(t, got.stderr, "of table ml.impressions does not lie under", name)
+		require.Contains(t, got.stderr, "of table ml.impressions is not under", name)
 		require.Contains(t, got.stderr, "allowed_prefixes of the catalog's block", name)
 	}
 	for _, wrong := range []string{"[]", `[""]`, `["gs://b"]`, `[{a: b}]`, `["${PENSTOCK_TEST_NONE}"]`} {

@@ -221,7 +221,7 @@ func undoLast(ctx context.Context, s *client.Client, of client.Move, dry bool, s
 		return last, err
 	}
 	if last.Branch != "" {
-		return last, fault.New(fault.Conflict, "the last change of branch %s of table %s is snapshot %d; table metadata does not record that a branch other than main was moved back, so that undo needs the snapshots of the change",
+		return last, fault.New(fault.Conflict, "the last change of branch %s of table %s is snapshot %d; table metadata does not record that a branch other than main was moved back, so undo needs the snapshots of the change",
 			last.Branch, of.Table, last.From).WithRemedy("to take this change back: %s%s", undoLine(reversed(last)), source)
 	}
 	move := reversed(last)

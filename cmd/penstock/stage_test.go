@@ -97,7 +97,7 @@ func TestNewTablesOutsideTheWarehouseAreRefusedBeforeTheirRows(t *testing.T) {
 	file := l.parquetFile(t, "a.parquet", `[{"req_id": 1, "country": "CH"}]`)
 	for name, c := range map[string]struct{ places, refusal string }{
 		"no warehouse":       {"", "the catalog has no warehouse to put it into"},
-		"prefixes elsewhere": {fmt.Sprintf("warehouse: %q, allowed_prefixes: [/elsewhere], ", l.dir), "does not lie under the catalog's warehouse or allowed_prefixes"},
+		"prefixes elsewhere": {fmt.Sprintf("warehouse: %q, allowed_prefixes: [/elsewhere], ", l.dir), "is not under the catalog's warehouse or allowed_prefixes"},
 	} {
 		config := l.file(t, "elsewhere.yaml", "catalogs:\n  default: {type: sql, uri: \"sqlite:///catalog.db\", "+c.places+"writes: {namespaces: [features]}}\n")
 		for _, dry := range [][]string{{"--dry-run"}, nil} {
@@ -226,7 +226,7 @@ func TestStagesAreUndone(t *testing.T) {
 	require.Contains(t, first, "--yes")
 	got := run(t, slices.DeleteFunc(slices.Clone(first), func(arg string) bool { return arg == "--yes" })...)
 	require.Equal(t, exitFailure, got.code)
-	require.Contains(t, got.stderr, "the change created table features.history, so that undo drops the table; it is read by history\n  → to drop the table, add --yes")
+	require.Contains(t, got.stderr, "the change created table features.history, so undo drops the table; it is read by history\n  → to drop the table, add --yes")
 	require.Equal(t, 2, rows())
 	got = run(t, "undo", "features.history", "--dry-run", "--config", l.config)
 	require.Zero(t, got.code, got.stderr)

@@ -74,7 +74,7 @@ func TestRevokedTokenIsRefused(t *testing.T) {
 	require.Zero(t, ask().code)
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	server.stderr.find(t, "changed files are in use")
-	require.Contains(t, ask().stderr, "the server does not know the token")
+	require.Contains(t, ask().stderr, "the token is unknown to the server")
 }
 
 // TestSecureServerForOtherMachines checks that with TLS and tokens, an address that other machines

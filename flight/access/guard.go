@@ -132,7 +132,7 @@ func (g *Guard) Disclosed(ctx context.Context, a Grant, err error) error {
 	}
 	e := fault.As(err)
 	g.Log.WarnContext(ctx, "the details of a failure are withheld from the client", "dataset", a.Query.Dataset, "client", a.Call.Client(), "error", err, "cause", e.Err)
-	out := fault.New(e.Kind, "the query failed, and this client may not read all of the dataset, so that the details are withheld").
+	out := fault.New(e.Kind, "the query failed, and this client may not read all of the dataset, so the details are withheld").
 		WithRemedy("check the query; if that does not help, ask the operator of the server, whose log has the details")
 	if e.Kind == fault.NotFound || e.Kind == fault.Expired {
 		out = out.WithRemedy("plan again, without snapshots and cursor; if that does not help, ask the operator of the server, whose log has the details")

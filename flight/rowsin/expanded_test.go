@@ -43,7 +43,7 @@ func TestRowsThatFewBytesStandForAreBounded(t *testing.T) {
 			read := 0
 			err := callOf(t, sent).read(minMessage, budget.New(1<<30), func(arrow.RecordBatch) { read++ })
 			require.Equal(t, fault.Exhausted, fault.KindOf(err), "%v", err)
-			require.ErrorContains(t, err, "stand for")
+			require.ErrorContains(t, err, "expand to")
 			require.Less(t, read, c.batches)
 		})
 	}

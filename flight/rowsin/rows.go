@@ -190,7 +190,7 @@ func (p *Rows) checkExpanded() error {
 	if p.expanded <= p.allowed() {
 		return nil
 	}
-	return fault.New(fault.Exhausted, "the %d bytes that came stand for %d bytes of rows, more than %d", p.counts.Bytes, p.expanded, p.allowed()).
+	return fault.New(fault.Exhausted, "the %d bytes received expand to %d bytes of rows, more than %d", p.counts.Bytes, p.expanded, p.allowed()).
 		WithRemedy("send fewer rows in a call, or without compression, dictionaries and views")
 }
 

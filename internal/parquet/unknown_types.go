@@ -215,7 +215,7 @@ func (u *unknownTypes) refuse(leaf int, name string) error {
 	if !u.physical[leaf] {
 		return nil
 	}
-	return fault.New(fault.Invalid, "column %s is stored as a physical type that this version does not know", name).
+	return fault.New(fault.Invalid, "column %s is stored as a physical type that this version does not support", name).
 		WithRemedy("rewrite the file with a type of the table format, or use a later version of Penstock")
 }
 
@@ -225,6 +225,6 @@ func (f *Footer) CopyColumns() error {
 	if !f.unknown.any() {
 		return nil
 	}
-	return fault.New(fault.Invalid, "a column has a type that this version does not know, so that it cannot be copied").
+	return fault.New(fault.Invalid, "a column has a type that this version does not support, so it cannot be copied").
 		WithRemedy("rewrite the file without the new type, or use a later version of Penstock")
 }

@@ -148,7 +148,7 @@ func blobOf(members map[string]json.RawMessage, file []byte) (b Blob, err error)
 	}
 	offset, length, end := *place.Offset, *place.Length, int64(len(file))
 	if offset < int64(len(magic)) || length < 0 || offset > end || length > end-offset {
-		return b, fault.New(fault.Corrupt, "it lies outside of the file")
+		return b, fault.New(fault.Corrupt, "it is outside of the file")
 	}
 	b.members, b.Content = members, file[offset:offset+length:offset+length]
 	return b, nil

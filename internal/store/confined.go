@@ -39,7 +39,7 @@ func (c *Confined) may(location string, folder bool) error {
 	if c.prefixes.Contain(inside) {
 		return nil
 	}
-	return fault.New(fault.Forbidden, "%s does not lie under %s, where this catalog may write", location, strings.Join(c.prefixes.List(), " or ")).
+	return fault.New(fault.Forbidden, "%s is not under %s, where this catalog may write", location, strings.Join(c.prefixes.List(), " or ")).
 		In("", location).WithRemedy("if it belongs to the table, list its folder and these in allowed_prefixes of the catalog's block")
 }
 

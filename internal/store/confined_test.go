@@ -44,7 +44,7 @@ func TestConfinedRefuses(t *testing.T) {
 	for _, location := range []string{"s3://b/wh2/x", "s3://b/x", "s3://c/wh/x", "/b/wh/x", "s3://b/wh/../x", "s3://b/wh/%2e%2e/x"} {
 		for name, err := range calls(location) {
 			require.Equal(t, fault.Forbidden, fault.KindOf(err), "%s %s", name, location)
-			require.ErrorContains(t, err, location+" does not lie under s3://b/wh/, where this catalog may write")
+			require.ErrorContains(t, err, location+" is not under s3://b/wh/, where this catalog may write")
 			require.ErrorContains(t, err, "allowed_prefixes")
 			require.Equal(t, location, fault.As(err).File)
 		}

@@ -18,7 +18,7 @@ func Path(location string) (string, error) {
 		if rest, ok := strings.CutPrefix(path, "//"); ok {
 			host, _, _ := strings.Cut(rest, "/")
 			if host != "" && host != "localhost" {
-				return "", refuse(location, "file %s lies on host %q; only local files are served", location, host)
+				return "", refuse(location, "file %s is on host %q; only local files are served", location, host)
 			}
 			path = rest[len(host):]
 		}

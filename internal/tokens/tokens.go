@@ -134,6 +134,6 @@ func (t *Tokens) Subject(secret string, now time.Time) (string, error) {
 		}
 		return one.subject, nil
 	}
-	return "", fault.New(fault.Unauthenticated, "the server does not know the token").
+	return "", fault.New(fault.Unauthenticated, "the token is unknown to the server").
 		WithRemedy("get one from the operator of the server: penstock token new")
 }

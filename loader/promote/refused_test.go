@@ -129,7 +129,7 @@ func TestDryRunsReadAllFooters(t *testing.T) {
 		harm func(t *testing.T, path string)
 		want string
 	}{
-		"a type of a later version": {want: "has a type that this version does not know", harm: func(t *testing.T, path string) {
+		"a type of a later version": {want: "has a type that this version does not support", harm: func(t *testing.T, path string) {
 			t.Helper()
 			content, err := os.ReadFile(path) //nolint:gosec // a test's own folder
 			require.NoError(t, err)

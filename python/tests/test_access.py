@@ -163,7 +163,7 @@ def test_rows_are_read_with_a_token(guarded: str, trainers: str) -> None:
     assert "token_file" in e.value.remedy
     with (
         penstock.connect(guarded, token=trainers[:-1]) as client,
-        pytest.raises(penstock.Unauthenticated, match="does not know the token"),
+        pytest.raises(penstock.Unauthenticated, match="the token is unknown"),
     ):
         client.read("d")
 

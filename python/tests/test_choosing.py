@@ -342,10 +342,10 @@ def test_many_servers_have_one_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_refusal_names_its_server() -> None:
     """Perhaps only this server is configured wrongly."""
-    refusal = penstock.Unauthenticated("the server does not know the token", remedy="get one")
+    refusal = penstock.Unauthenticated("the token is unknown to the server", remedy="get one")
     refusal.of_server = True
     calls, failure = asked(refusal)
-    assert str(failure) == f"{calls[0]}: the server does not know the token; get one"
+    assert str(failure) == f"{calls[0]}: the token is unknown to the server; get one"
 
 
 # spec: replicas-10

@@ -23,7 +23,7 @@ func (s *stagingLayout) limit(first, last time.Time) error {
 	}
 	at := slices.IndexFunc(s.table.Fields, func(f catalog.Field) bool { return s.aligned != "" && f.Name == s.aligned })
 	if at < 0 {
-		return fault.InvalidField("from", "the staging table has no partitions of time, so that days cannot be selected").WithRemedy("leave the days out")
+		return fault.InvalidField("from", "the staging table has no partitions of time, so days cannot be selected").WithRemedy("leave the days out")
 	}
 	var literal string
 	switch t := s.table.Fields[at].Type.(type) {
@@ -35,7 +35,7 @@ func (s *stagingLayout) limit(first, last time.Time) error {
 			literal = "TIMESTAMP"
 		}
 	default:
-		return fault.InvalidField("from", "column %q is neither a date nor a timestamp, so that days cannot be selected", s.aligned).WithRemedy("leave the days out")
+		return fault.InvalidField("from", "column %q is neither a date nor a timestamp, so days cannot be selected", s.aligned).WithRemedy("leave the days out")
 	}
 	day := func(sign string, t time.Time) {
 		text := t.Format(time.DateOnly)

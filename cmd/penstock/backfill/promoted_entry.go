@@ -198,7 +198,7 @@ func (e *promotedEntry) guard(value string) string {
 	if e.entry.Duplicates.Fail() {
 		fails(e.alias+".copies > 1", "has several rows of a key that a training row has")
 	} else {
-		fails(e.alias+".unordered > 1", "has rows of one key in files without a sequence number, whose order Spark SQL does not know")
+		fails(e.alias+".unordered > 1", "has rows of one key in files without a sequence number, whose order is unknown to Spark SQL")
 	}
 	if e.entry.Missing.Fail() {
 		fails(e.alias+".place IS NULL", "has no row of a key that a training row has")

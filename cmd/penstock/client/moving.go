@@ -122,7 +122,7 @@ func planOf(described *arrowflight.FlightInfo) string {
 // samePlan returns an error if a plan of a stream's rest is not that of the stream.
 func samePlan(before string, described *arrowflight.FlightInfo) error {
 	if now := planOf(described); now != before {
-		return fault.New(fault.Expired, "the stream cannot go on: its plan was %s, and is %s now", before, now).WithRemedy("read it from the start")
+		return fault.New(fault.Expired, "the stream cannot continue: its plan was %s, and is %s now", before, now).WithRemedy("read it from the start")
 	}
 	return nil
 }

@@ -173,7 +173,7 @@ func unconfirmed(request changes.TableDrop, readers []stage.DatasetReader) error
 	if len(names) > 0 {
 		use = "; it is read by " + strings.Join(names, ", ")
 	}
-	return fault.New(fault.Conflict, "the change created table %s, so that undo drops the table%s", request.Table, use).In(request.Table, "").
+	return fault.New(fault.Conflict, "the change created table %s, so undo drops the table%s", request.Table, use).In(request.Table, "").
 		WithRemedy("to drop the table, add --yes, or drop=True in Python; its data files stay")
 }
 

@@ -43,7 +43,7 @@ func TestLaterFiles(t *testing.T) {
 		var written memoryFile
 		_, err = extend.AddColumns(t.Context(), &written, object(t, later), extend.Options{})
 		require.Equal(t, fault.Invalid, fault.KindOf(err), "%s: %v", name, err)
-		require.ErrorContains(t, err, "a type that this version does not know")
+		require.ErrorContains(t, err, "a type that this version does not support")
 		require.Empty(t, written.Bytes())
 	}
 }

@@ -39,7 +39,7 @@ func elsewhere(t *testing.T, c *icebergcat.Catalog, files *icebergtest.Opens, wh
 	t.Helper()
 	_, err := icebergtest.List(t, c, 1)
 	require.Equal(t, fault.Forbidden.String(), fault.KindOf(err).String(), "%v", err)
-	require.ErrorContains(t, err, what+" "+location+" of table ml.events does not lie under ")
+	require.ErrorContains(t, err, what+" "+location+" of table ml.events is not under ")
 	require.Equal(t, icebergtest.Events, fault.As(err).Table)
 	require.Equal(t, location, fault.As(err).File)
 	require.Contains(t, fault.As(err).Remedy, "allowed_prefixes")

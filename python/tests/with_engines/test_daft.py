@@ -269,7 +269,7 @@ def test_tokens_are_read_where_splits_are_read(served: Served, tmp_path: Path) -
         batches = [one for task in pickle.loads(pickled) for one in asyncio.run(all_of(task.read()))]
         assert sum(map(len, batches)) == len(served.rows)
         file.write_text("another")
-        with pytest.raises(Exception, match="does not know the token"):
+        with pytest.raises(Exception, match="the token is unknown"):
             frame.to_pylist()
         with (
             penstock.connect(server.address, token=secret) as client,

@@ -331,7 +331,7 @@ def test_tokens_are_those_of_the_call(tables: tuple[Path, list[Row]], tmp_path: 
         first = next(batches)["row"].tolist()
         assert data.stats().way == "receiver"
         file.write_text("wrong")
-        with pytest.raises(penstock.Unauthenticated, match="does not know the token"):
+        with pytest.raises(penstock.Unauthenticated, match="the token is unknown"):
             next(iter(dataset(server, token_file=str(file))))
         file.write_text(made[1]["token"])
         assert rows_in(dataset(server, token_file=str(file))) == list(range(ROWS))

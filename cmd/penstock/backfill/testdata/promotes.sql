@@ -32,7 +32,7 @@ SELECT
   t.`user` AS `user`,
   t.`odd ``name``` AS `odd ``name```,
   t.`clock` AS `clock`,
-  CASE WHEN s1.unordered > 1 THEN raise_error('entry history has rows of one key in files without a sequence number, whose order Spark SQL does not know') ELSE s1.value1 END AS `clicks`,
+  CASE WHEN s1.unordered > 1 THEN raise_error('entry history has rows of one key in files without a sequence number, whose order is unknown to Spark SQL') ELSE s1.value1 END AS `clicks`,
   if(s1.place IS NULL, CAST('??' AS STRING), s1.value2) AS `country`,
   s1.place IS NOT NULL AS `known`,
   CASE WHEN s3.copies > 1 THEN raise_error('entry lists has several rows of a key that a training row has') WHEN s3.place IS NULL THEN raise_error('entry lists has no row of a key that a training row has') ELSE slice(s3.value1, greatest(size(s3.value1) - 4, 1), 5) END AS `newest`

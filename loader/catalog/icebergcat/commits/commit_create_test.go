@@ -102,7 +102,7 @@ func TestTablesLieBelowTheWarehouse(t *testing.T) {
 	tables := c.Another(t, func(o *icebergcat.Options) { o.AllowedPrefixes = nil })
 	table := newEvents(2)
 	table.Location = filepath.Join(filepath.Dir(c.Dir), "elsewhere")
-	icebergtest.IsKind(t, tables.Create(t.Context(), table), fault.Forbidden, "does not lie under the catalog's warehouse or allowed_prefixes")
+	icebergtest.IsKind(t, tables.Create(t.Context(), table), fault.Forbidden, "is not under the catalog's warehouse or allowed_prefixes")
 	table.Location = ""
 	require.NoError(t, tables.Create(t.Context(), table))
 	require.Equal(t, "file://"+c.Dir+"/ml/events", c.Load(t, icebergtest.Events).Location())

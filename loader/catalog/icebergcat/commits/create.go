@@ -165,7 +165,7 @@ func (w *TableWriter) newLocation(of locator.Table, given string) (string, error
 			WithRemedy("set warehouse in the catalog's block, or name the table's location")
 	}
 	if given == "" && slices.ContainsFunc(of.Parts, func(part string) bool { return strings.Contains(part, "/") }) {
-		return "", fault.InvalidField("table", "table %s has a slash in its name, so that its folder may be that of another table, or inside it", of.Name).In(of.Name, "").
+		return "", fault.InvalidField("table", "table %s has a slash in its name, so its folder may be that of another table, or inside it", of.Name).In(of.Name, "").
 			WithRemedy("choose a name without slashes")
 	}
 	last := len(of.Parts) - 1
@@ -174,7 +174,7 @@ func (w *TableWriter) newLocation(of locator.Table, given string) (string, error
 	if w.source.Prefixes.Contain(location + "/") {
 		return location, nil
 	}
-	return "", fault.New(fault.Forbidden, "the location %s of table %s does not lie under the catalog's warehouse or allowed_prefixes", location, of.Name).In(of.Name, "").
+	return "", fault.New(fault.Forbidden, "the location %s of table %s is not under the catalog's warehouse or allowed_prefixes", location, of.Name).In(of.Name, "").
 		WithRemedy("name a location below them, or list its folder in allowed_prefixes of the catalog's block")
 }
 

@@ -174,7 +174,7 @@ func (m *Loaded) UnknownRef(name string) error {
 	if !ok {
 		return nil
 	}
-	return fault.New(fault.Invalid, "ref %s of table %s is a %q, which this version does not know", name, m.Name, kind).
+	return fault.New(fault.Invalid, "ref %s of table %s is a %q, which this version does not support", name, m.Name, kind).
 		In(m.Name, m.File.Location).WithRemedy("name a branch or a tag, or the id of a snapshot")
 }
 

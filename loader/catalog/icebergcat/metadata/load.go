@@ -168,7 +168,7 @@ func (m *Loaded) Changeable() error {
 	if !m.noRowIDs {
 		return nil
 	}
-	return m.Unserved("its metadata of format version 3 has no "+nextRowID+", so that new rows cannot be given ids",
+	return m.Unserved("its metadata of format version 3 has no "+nextRowID+", so new rows cannot be given ids",
 		"write it with an engine that sets the field, or create the table again")
 }
 

@@ -135,7 +135,7 @@ func TestUnknownRefs(t *testing.T) {
 		before := metadataText(t, w)
 		_, err = tables.Table(t.Context(), icebergtest.Events, dataset.Ref{Name: "mark"})
 		require.Equal(t, fault.Invalid, fault.KindOf(err), "%v", err)
-		require.ErrorContains(t, err, `ref mark of table ml.events is a "bookmark", which this version does not know`)
+		require.ErrorContains(t, err, `ref mark of table ml.events is a "bookmark", which this version does not support`)
 		_, err = tables.State(t.Context(), icebergtest.Events, "mark")
 		require.ErrorContains(t, err, `is a "bookmark"`)
 		_, err = tables.Commit(t.Context(), commit.Change{Table: icebergtest.Events, Branch: "mark", Begin: snapshot, Token: icebergtest.Token("x"), Add: addedFile("b")})

@@ -130,7 +130,7 @@ func (m *Loaded) May(what, location string) error {
 	if !m.stores.Serves(location) || m.Prefixes.Contain(location) {
 		return nil
 	}
-	return fault.New(fault.Forbidden, "%s %s of table %s does not lie under %s, from where this catalog may read", what, location, m.Name,
+	return fault.New(fault.Forbidden, "%s %s of table %s is not under %s, from where this catalog may read", what, location, m.Name,
 		strings.Join(m.Prefixes.List(), " or ")).In(m.Name, location).
 		WithRemedy("if the file belongs to the table, list its folder and these in allowed_prefixes of the catalog's block")
 }
