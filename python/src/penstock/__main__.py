@@ -9,7 +9,7 @@ import os
 import sys
 
 from penstock import errors, pages
-from penstock.private import find_program
+from penstock.program import find_program
 
 
 def main(arguments: list[str]) -> None:

@@ -175,9 +175,8 @@ class Owner:
             if not self._byte:
                 self._byte = next(byte for byte in range(_FIRST, _FIRST + _COUNT) if self._take(byte))
             if self._is_held(_SERVER):
-                return (
-                    self.folder / "server.sock"
-                ).exists()  # otherwise, the server is still starting, for an owner that has left
+                # Without the socket, the server is still starting, for an owner that has left.
+                return (self.folder / "server.sock").exists()
             self._clear()
             try:
                 self._server = launch(self.folder)
@@ -291,3 +290,27 @@ class Owner:
         file, self._file, self._byte = self._file, -1, 0
         if file >= 0:
             os.close(file)
+
+
+class _Owners:
+    """This process as an owner of shared servers, by folder. A forked process owns none."""
+
+    def __init__(self) -> None:
+        self.after_in_child()
+
+    def of(self, folder: Path) -> Owner:
+        with self._lock:
+            return self._found.setdefault(folder, Owner(folder))
+
+    def after_in_child(self) -> None:
+        self._lock = threading.Lock()
+        self._found: dict[Path, Owner] = {}
+
+
+_owners = _Owners()
+os.register_at_fork(after_in_child=_owners.after_in_child)
+
+
+def owner_of(folder: Path) -> Owner:
+    """Returns this process as an owner of the server in a folder."""
+    return _owners.of(folder)
