@@ -57,6 +57,22 @@ def test_stream_resumes_where_it_broke(
     assert json.loads(json.dumps(report)) == report
 
 
+# spec: wire-58
+@pytest.mark.parametrize("name", ["breaks UNAVAILABLE", "moved"])
+def test_programs_may_change_the_cursors_that_they_get(lasting: penstock.Client, name: str) -> None:
+    """A cursor is decoded once, and belongs to the program: the stream resumes from its own copy."""
+    stream = lasting.read(name)
+    rows: list[int] = []
+    for batch in stream:
+        rows += batch.column("n").to_pylist()
+        assert isinstance(stream.cursor, dict)
+        assert stream.cursor is stream.cursor
+        assert stream.cursor["rows"] == len(rows)
+        stream.cursor.clear()
+    assert rows == numbers(0, 1)
+    assert all(part["cursor"]["rows"] <= ROWS for part in stream.report["parts"])
+
+
 def pairs(stream: penstock.Stream) -> Iterator[tuple[Any, Any]]:
     """A stream's batches with the cursor after each."""
     for batch in stream:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeGuard, TypeVar
+from typing import Any, Literal, NamedTuple, TypeGuard, TypeVar
 
 import pyarrow as pa
 import pyarrow.flight as flight
@@ -30,6 +29,23 @@ Received = TypeVar("Received", pa.RecordBatch, Block)
 
 Way = Literal["ring", "receiver", "mapped", "network"]
 """How a batch came: as a block of the server or of a receiver, in mapped memory, or over the network."""
+
+
+class CursorText(NamedTuple):
+    """A cursor as a server has sent it.
+
+    Attributes:
+        text: the text.
+        in_message: whether the text is a message that has the cursor as a field.
+    """
+
+    text: bytes
+    in_message: bool = False
+
+    def decoded(self) -> Cursor:
+        """Returns the cursor in a dictionary of its own."""
+        found = _object(self.text)
+        return found["cursor"] if self.in_message else found
 
 
 @dataclass(frozen=True)
@@ -76,8 +92,8 @@ class Messages:
         receiver: the process of this receiver.
         way: how the last batch came.
         why: why the last batch did not come as a block; "" if it did, or if no blocks were requested.
-        cursor: the cursor of the last batch, as received; None before the first one.
-        position: the same cursor, decoded; empty before the first one.
+        cursor: the cursor of the last batch, as sent; None before the first one.
+        position: the same cursor, decoded, which belongs to the reader of the stream; empty before the first one.
         rows: rows returned so far.
         batches: batches returned so far.
         report: the server's report; None until received.
@@ -139,7 +155,7 @@ class Messages:
         self.way: Way = "network"
         self.why = ""
         self.begun = False
-        self.cursor: bytes | None = None
+        self.cursor: CursorText | None = None
         self.position: Cursor = {}
         self.rows = 0
         self.batches = 0
@@ -171,7 +187,7 @@ class Messages:
         block = self._next_block()
         if block is not None:
             self.way, self.why = "receiver" if self.receives else "ring", ""
-            return self._received(block, block.cursor)
+            return self._received(block, CursorText(block.cursor), _object(block.cursor))
         with self._call.translated(unclassified=errors.Corrupt):
             return self._next_message()
 
@@ -251,10 +267,12 @@ class Messages:
                 if chunk.app_metadata is None:
                     raise errors.Corrupt("a batch came without its cursor")
                 self._note("network")
-                return self._planned(self._received(chunk.data, chunk.app_metadata.to_pybytes()))
-            message = {} if chunk.app_metadata is None else _object(chunk.app_metadata.to_pybytes())
+                text = chunk.app_metadata.to_pybytes()
+                return self._planned(self._received(chunk.data, CursorText(text), _object(text)))
+            text = b"" if chunk.app_metadata is None else chunk.app_metadata.to_pybytes()
+            message = _object(text)
             if "delivery" in message:
-                return self._mapped(message)
+                return self._mapped(message, text)
             self._last(message)
 
     def _connected(self) -> Channel:
@@ -340,26 +358,26 @@ class Messages:
             )
             self.why = made + full
 
-    def _received(self, batch: Received, cursor: bytes) -> Received:
+    def _received(self, batch: Received, text: CursorText, cursor: Any) -> Received:
+        """Checks and counts a batch, given its cursor as it came and decoded."""
         if self._has_last:
             raise errors.Corrupt("a batch came after the stream's last message")
-        self.position = self._of.checked(_object(cursor))
-        self.cursor = cursor
+        self.position = self._of.checked(cursor)
+        self.cursor = text
         self.rows += batch.num_rows
         self.batches += 1
         return batch
 
-    def _mapped(self, message: dict[str, Any]) -> pa.RecordBatch:
+    def _mapped(self, message: dict[str, Any], text: bytes) -> pa.RecordBatch:
         """Returns the batch whose delivery number is in a message."""
         session = self._session
-        schema = (
-            self._reader().schema
-        )  # fails if another thread has closed the stream, which also closes the session
+        # Fails if another thread has closed the stream, which also closes the session.
+        schema = self._reader().schema
         if session is None or not isinstance(message.get("cursor"), dict):
             raise errors.Corrupt("the stream names a batch in mapped memory, which was not requested")
         batch = session.batch(message, schema)
         self._note("mapped")
-        return self._planned(self._received(batch, json.dumps(message["cursor"]).encode()))
+        return self._planned(self._received(batch, CursorText(text, in_message=True), message["cursor"]))
 
     def _last(self, message: dict[str, Any]) -> None:
         moved = message.get("moved")
@@ -374,7 +392,7 @@ class Messages:
 
     def _check_moved(self, moved: Mapping[str, Any]) -> None:
         """Checks that the stream moves at the position of this reader."""
-        at = self.position or None
+        at = None if self.cursor is None else self.cursor.decoded()
         if moved.get("batches") != self.batches or moved.get("cursor") != at:
             raise errors.Corrupt(
                 f"the stream moved after {moved.get('batches')} batches, {self.batches} of which arrived",

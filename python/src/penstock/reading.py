@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import threading
 import time
@@ -19,7 +18,7 @@ from penstock.fields import Cursor
 from penstock.following import Notice
 from penstock.homeward import LIMIT, Homeward, Homing
 from penstock.interruption import Interruption
-from penstock.messages import Messages, Way
+from penstock.messages import CursorText, Messages, Way
 from penstock.plan import Endpoint, Plan
 from penstock.rest import Rest
 from penstock.rests import rests
@@ -85,8 +84,9 @@ class Reading:
         self._closed = threading.Event()
         self._interruption = Interruption(bound.name, bound.servers.settings.reconnect, self._closed)
         self._parts: list[dict[str, Any]] = []
-        self._cursor: bytes | None = None
-        self._position: Cursor | None = None  # the same, decoded
+        self._text: CursorText | None = None  # the cursor of the last batch
+        self._cursor: Cursor | None = None  # the same, decoded for the program, which may change it
+        self._step: int | None = None  # that of this cursor
         self._tensor_plan: bytes | None = None
         self._receives = False  # whether a receiver may be used
         self._skips_receiver = False  # the next time
@@ -117,12 +117,14 @@ class Reading:
 
     @property
     def cursor(self) -> Cursor | None:
-        """The cursor after the last batch; None before the first one."""
+        """The cursor after the last batch; None before the first one. The dictionary belongs to the caller."""
         report = self.report
-        if report is not None:
-            end: Cursor = report["cursor"]
-            return end
-        return None if self._cursor is None else json.loads(self._cursor)
+        return self._cursor if report is None else report["cursor"]
+
+    @property
+    def _position(self) -> Cursor | None:
+        """The cursor after the last batch, in a dictionary of its own."""
+        return None if self._text is None else self._text.decoded()
 
     @property
     def report(self) -> dict[str, Any] | None:
@@ -139,7 +141,7 @@ class Reading:
         # The number of rows in the requests of a broken connection is unknown.
         whole = {self._bound.unit: self.rows, "batches": self.batches}
         if last is None:  # The connection broke after the last row.
-            last = reports.unreported(json.loads(self._cursor or b"{}"), self._plan.pin.get("staging", {}))
+            last = reports.unreported(self._position or {}, self._plan.pin.get("staging", {}))
             return reports.resumed(whole, last, self._parts)
         return reports.resumed(whole, last, [*self._parts, last])
 
@@ -172,7 +174,7 @@ class Reading:
             raise errors.Invalid("the first rows of a split cannot be read alone", remedy="read a stream")
         if self._ended:
             return []
-        rest = self._rest.query(self.cursor, self.rows)
+        rest = self._rest.query(self._position, self.rows)
         left = rows if rest.limit is None else min(rows, rest.limit)
         if left == 0:
             return []
@@ -214,9 +216,10 @@ class Reading:
             self._stay()
             self._check_complete()
             return None
-        self._rest.check_next(self._position, messages.position)
+        step: int = messages.position["step"]
+        self._rest.check_next(self._step, step)
         self._rest.check_not_more(self.rows + batch.num_rows, self.batches + 1)
-        self._cursor, self._position = messages.cursor, messages.position
+        self._text, self._cursor, self._step = messages.cursor, messages.position, step
         self._began = self._began or time.monotonic()
         self.way, self.why = messages.way, messages.why or self._why
         self.rows += batch.num_rows
@@ -239,7 +242,7 @@ class Reading:
             if self._bound.limit is not None and self.rows >= self._bound.limit:
                 return False
             rest = self._rest.planned(
-                self.cursor, self.rows, lambda bound, check: bound.plan(self._choice, check)
+                self._position, self.rows, lambda bound, check: bound.plan(self._choice, check)
             )
             if rest is None:
                 return False
@@ -303,7 +306,7 @@ class Reading:
         home = homing.due(messages.channel.address)
         if home is None or messages.ending or self._is_nearly_done():
             return
-        cursor = self.cursor
+        cursor = self._position
 
         def opening() -> Messages | None:
             rest = self._rest.planned(
@@ -335,9 +338,9 @@ class Reading:
 
     def _at_home(self, homeward: Homeward) -> pa.RecordBatch | Block | None:
         """Returns the next batch from the first server, once it has it, and leaves the other one. Otherwise None."""
-        assert self._position is not None
+        assert self._step is not None
         assert self._homing is not None
-        found = homeward.take(self._position["step"] + self._bound.step_stride)
+        found = homeward.take(self._step + self._bound.step_stride)
         if found is None:
             if homeward.ended:
                 self._homeward = None
@@ -374,7 +377,7 @@ class Reading:
         self._keep_part(messages, _STOPPED)
         self.moved += 1
         successor, self._successor = self._successor, None
-        self._messages = None if successor is None else successor.take(messages.position)
+        self._messages = None if successor is None else successor.take(self._position)
         if self._messages is not None:
             self._channel = self._messages.channel
         _log.debug(
@@ -384,7 +387,9 @@ class Reading:
     def _keep_part(self, messages: Messages, why: str) -> None:
         """Keeps the counts of a connection that has ended before the stream."""
         if messages.batches:
-            part = {self._bound.unit: messages.rows, "batches": messages.batches, "cursor": messages.position}
+            assert messages.cursor is not None
+            at = messages.cursor.decoded()
+            part = {self._bound.unit: messages.rows, "batches": messages.batches, "cursor": at}
             self._parts.append({**part, "ended": why})
             self._ticket = None
 

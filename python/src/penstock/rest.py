@@ -118,20 +118,20 @@ class Rest:
             raise errors.Internal("the server's splits after the cursor differ from those of the plan")
         return None
 
-    def check_next(self, before: Cursor | None, after: Cursor) -> None:
+    def check_next(self, before: int | None, after: int) -> None:
         """Checks that a batch directly follows the last one, of whatever connection.
 
         Args:
-            before: the cursor of the last batch; None if there was none.
-            after: the cursor of the batch, of the stream's plan and shard.
+            before: the step of the last batch's cursor; None if there was no batch.
+            after: the step of the batch's cursor.
 
         Raises:
             Corrupt: it does not.
         """
-        due = None if before is None else before["step"] + self._bound.step_stride
-        if due not in (None, after["step"]):
+        due = None if before is None else before + self._bound.step_stride
+        if due not in (None, after):
             raise errors.Corrupt(
-                f"the stream of {self._bound.name} went on at step {after['step']}, instead of step {due}",
+                f"the stream of {self._bound.name} went on at step {after}, instead of step {due}",
                 remedy=AGAIN,
             )
 

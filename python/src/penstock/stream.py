@@ -120,8 +120,9 @@ class Stream(BatchIterator):
     def cursor(self) -> Cursor | list[Cursor] | None:
         """The position of the stream after the last returned batch.
 
-        A cursor is a plain dictionary that can be stored as JSON; its numbers are exact. A query with this value as
-        `cursor` resumes with the very next row. Before the first batch, the value is the query's own cursor, or None.
+        A cursor is a plain dictionary that can be stored as JSON; its numbers are exact. Each batch has a dictionary of
+        its own, which belongs to the caller: the stream does not use it. A query with this value as `cursor` resumes
+        with the very next row. Before the first batch, the value is the query's own cursor, or None.
 
         If the query has several shards and names none, the shards are read one after the other, and the value is a list
         with the cursor of each started shard. A query can resume only from the complete list, at the end of the stream;

@@ -22,11 +22,11 @@ class Successor(Opener):
         self._cursor = cursor
         super().__init__(opening)
 
-    def take(self, cursor: Cursor) -> Messages | None:
+    def take(self, cursor: Cursor | None) -> Messages | None:
         """Returns the stream; None if it was not opened, or begins elsewhere. Waits until it is open, or closed.
 
         Args:
-            cursor: the position of the reader.
+            cursor: the position of the reader; None before the first batch.
         """
         if cursor != self._cursor:
             self.close()
