@@ -219,7 +219,9 @@ def test_an_undo_that_is_repeated_undoes_one_change(
     monkeypatch.setattr(
         client._servers,
         "call",
-        lambda act: call(lambda flight, options: [act(flight, options) for _ in range(2)][1]),
+        lambda act, **given: call(
+            lambda flight, options: [act(flight, options) for _ in range(2)][1], **given
+        ),
     )
     assert [one.snapshot for one in client.undo(TABLE).undone] == [made[2]]
     monkeypatch.undo()

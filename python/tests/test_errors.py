@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -139,6 +139,39 @@ def test_kind_of_a_newer_server() -> None:
 def test_details_that_cannot_be_read(raw: bytes) -> None:
     """The status of the call determines the error then."""
     assert errors.from_trailer(raw) is None
+
+
+CALLS: dict[str, Callable[[penstock.Client], object]] = {
+    "status": lambda client: client.status(),
+    "verify": lambda client: client.verify("d"),
+    "manifest": lambda client: client.manifest("d"),
+    "explain_scale": lambda client: client.explain("d", scale="trainers=1"),
+    "tables": lambda client: client.tables(),
+    "log": lambda client: client.log("a.b"),
+    "diff": lambda client: client.diff("a.b"),
+    "stats": lambda client: client.stats("a.b"),
+    "publish": lambda client: client.publish("a.b", "c"),
+    "undo": lambda client: client.undo("a.b"),
+    "compact": lambda client: client.compact("a.b"),
+    "restore": lambda client: client.restore("a.b", 1),
+    "promote": lambda client: client.promote("d", "e"),
+    "demote": lambda client: client.demote("a.b", "c"),
+    "orphans": lambda client: client.orphans("a.b"),
+}
+
+
+@pytest.mark.parametrize("answer", ["[", "[1]", '{"result": [1]}', '{"progress": {"files": "x"}}'])
+@pytest.mark.parametrize("call", CALLS)
+def test_answers_that_cannot_be_read(fake_address: str, call: str, answer: str) -> None:
+    """Whatever a server sends, a failure is a subclass of Error."""
+    if call == "verify" and answer.startswith("{"):
+        return  # a report is a dictionary
+    with (
+        penstock.connect(fake_address, headers={"answer": answer}, reconnect=0) as client,
+        pytest.raises(penstock.Internal, match=r"cannot be read|instead of one") as caught,
+    ):
+        CALLS[call](client)
+    assert caught.value.message.startswith("the server")
 
 
 def test_exceptions_can_be_pickled() -> None:

@@ -34,7 +34,7 @@ from penstock import query
     ],
 )
 def test_fields_become_json(fields: dict[str, Any], expected: dict[str, Any]) -> None:
-    assert json.loads(query.encode("d", fields)) == {"dataset": "d", **expected}
+    assert json.loads(query.text(query.form("d", fields))) == {"dataset": "d", **expected}
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_fields_become_json(fields: dict[str, Any], expected: dict[str, Any]) ->
 )
 def test_error_names_values_without_a_json_form(fields: dict[str, Any], field: str) -> None:
     with pytest.raises(penstock.Invalid) as caught:
-        query.encode("d", fields)
+        query.form("d", fields)
     assert [f.field for f in caught.value.faults] == [field]
     assert field in str(caught.value)
 

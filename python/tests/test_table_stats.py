@@ -75,7 +75,7 @@ def test_a_table_is_described(house: House, client: penstock.Client, tmp_path: P
 
     command = [str(BINARY), "stats", TABLE, "--json", "--config", str(house.config)]
     printed = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
-    assert penstock.Statistics.of(printed, "") == found
+    assert penstock.Statistics.of([printed, {"html": ""}]) == found
     page = tmp_path / "page.html"
     found.to_html(page)
     command += ["--html", str(tmp_path / "local.html")]

@@ -13,7 +13,7 @@
 """
 
 from penstock.asynchronous import AsyncStream
-from penstock.changes import ChangeProgress, Compacted, Demoted, OrphanFile, OrphanFiles, Promoted, Restored
+from penstock.changes import Compacted, Demoted, OrphanFile, OrphanFiles, Promoted, Restored
 from penstock.client import Client, connect, open  # noqa: A004 - as gzip.open and others are
 from penstock.columnstats import ColumnStatistics, FrequentValue, Histogram, StatisticsSample
 from penstock.datasetstats import EntryKeys, EntryStatistics, LabelRelation, LabelStatistics
@@ -35,6 +35,7 @@ from penstock.evaluation import Evaluation
 from penstock.fields import Column, Cursor, Dense, Every, Query, RunQuery, Sample, Shard
 from penstock.history import TableDescription, TableSnapshot
 from penstock.indexed import expand
+from penstock.longcalls import ChangeProgress
 from penstock.members import Member
 from penstock.mixing import Mix, mix
 from penstock.plan import DatasetDescription, Plan

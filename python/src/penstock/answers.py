@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 def parsed(text: bytes | str) -> Any:
@@ -44,6 +46,23 @@ def whole(found: Mapping[str, Any], name: str) -> int | None:
 def number(found: Mapping[str, Any], name: str) -> float | None:
     """Returns a number; None if it is missing."""
     return float(found[name]) if found.get(name) is not None else None
+
+
+def known(number: Any) -> int | None:
+    """Returns a count; None if it is negative, which means that the server does not know it."""
+    return None if int(number) < 0 else int(number)
+
+
+def total(counts: Iterable[int | None]) -> int | None:
+    """Returns the sum of counts; None if one is unknown."""
+    every = list(counts)
+    of_known = [count for count in every if count is not None]
+    return sum(of_known) if len(of_known) == len(every) else None
+
+
+def part(found: Mapping[str, Any], name: str, decode: Callable[[Any], T]) -> T | None:
+    """Returns a part, decoded; None if it is missing."""
+    return decode(found[name]) if found.get(name) is not None else None
 
 
 def time(found: Mapping[str, Any], name: str = "time") -> datetime | None:

@@ -146,13 +146,8 @@ class BoundQuery:
             name: the action.
             more: fields of the action's body beside the query; without them, the query is the body.
         """
-        action = flight.Action(name, query.text({"query": self.form, **more} if more else self.form))
-        results = self.servers.call(
-            lambda client, options: list(client.do_action(action, options)), key=self.key
-        )
-        if len(results) != 1:
-            raise errors.Internal(f"the server answered {name} with {len(results)} results instead of one")
-        return bytes(results[0].body.to_pybytes())
+        fields = {"query": self.form, **more} if more else self.form
+        return self.servers.action(name, fields, key=self.key)
 
     def pinned(self, plan: Plan) -> BoundQuery:
         """Returns the same query, pinned to the snapshots of its plan."""

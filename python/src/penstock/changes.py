@@ -1,60 +1,15 @@
-"""Table changes that a server makes without rows from the client, and their results."""
+"""Results of table changes that a server makes without rows from the client."""
 
 from __future__ import annotations
 
-import json
-import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Any, Self
 
-import pyarrow.flight as flight
-
-from penstock import errors, query
-from penstock.servers import Servers
+from penstock import answers
 from penstock.staged import ReaderCheck
-
-
-@dataclass(frozen=True)
-class ChangeProgress:
-    """The progress of a table change.
-
-    Attributes:
-        step: the current step: "keys", "read", "write" or "commit" of `Client.stage`, "write" of `restore`, "rewrite"
-            of `compact` and `promote`, "check" of a dry run of `promote`, "search" or "remove" of `orphans`.
-        rows_read: the number of rows received or read so far.
-        rows_written: the number of rows written to data files so far.
-        of_rows_read: the total number of rows to read; 0 if unknown.
-        of_rows_written: the total number of rows to write; 0 if unknown.
-        files: the number of finished files.
-        bytes: the bytes of these files.
-        of_files: the total number of files; 0 if unknown.
-        of_bytes: the total bytes of all files; 0 if unknown.
-        table: the table, if the call changes several.
-    """
-
-    step: str
-    rows_read: int = 0
-    rows_written: int = 0
-    of_rows_read: int = 0
-    of_rows_written: int = 0
-    files: int = 0
-    bytes: int = 0
-    of_files: int = 0
-    of_bytes: int = 0
-    table: str = ""
-
-    @classmethod
-    def of(cls, found: Mapping[str, Any]) -> Self:
-        """Decodes a server's progress message."""
-        counts = [name for name in cls.__dataclass_fields__ if name not in ("step", "table")]
-        numbers = {name: int(found.get(name, 0)) for name in counts}
-        return cls(step=str(found.get("step", "")), table=str(found.get("table", "")), **numbers)
-
-
-ProgressFunction = Callable[[ChangeProgress], None]
 
 
 @dataclass(frozen=True)
@@ -145,7 +100,7 @@ class Restored:
             token=str(found.get("token", "")),
             previous=int(found.get("parent", 0)),
             existed=bool(found.get("existed", False)),
-            readers=tuple(ReaderCheck.of(one) for one in found.get("readers") or ()),
+            readers=ReaderCheck.all_of(found),
             **{name: int(found.get(name, 0)) for name in counts},
         )
 
@@ -203,7 +158,7 @@ class Promoted:
             continued=bool(found.get("continued", False)),
             seconds=float(estimate["seconds"]) if estimate else None,
             epochs=int(estimate["pays_after_epochs"]) if estimate else None,
-            readers=tuple(ReaderCheck.of(one) for one in found.get("readers") or ()),
+            readers=ReaderCheck.all_of(found),
             **{name: int(found.get(name, 0)) for name in counts},
         )
 
@@ -236,15 +191,15 @@ class Demoted:
         """Decodes a server's result."""
         return cls(
             table=str(found["table"]),
-            dropped=tuple(str(one) for one in found.get("dropped") or ()),
-            restored=tuple(str(one) for one in found.get("restored") or ()),
-            entries=tuple(str(one) for one in found.get("entries") or ()),
+            dropped=answers.texts(found, "dropped"),
+            restored=answers.texts(found, "restored"),
+            entries=answers.texts(found, "entries"),
             schema=int(found["schema"]),
             losing={
                 str(name): tuple(str(one) for one in columns)
                 for name, columns in (found.get("losing") or {}).items()
             },
-            readers=tuple(ReaderCheck.of(one) for one in found.get("readers") or ()),
+            readers=ReaderCheck.all_of(found),
         )
 
 
@@ -301,78 +256,16 @@ class OrphanFiles:
                 )
                 for one in found["files"]
             ),
-            not_searched=tuple(str(one) for one in found.get("not_searched") or ()),
+            not_searched=answers.texts(found, "not_searched"),
             too_young=int(found.get("too_young", 0)),
         )
 
 
-def orphan_files(pages: Iterable[Mapping[str, Any]]) -> tuple[OrphanFiles, ...]:
-    """Joins a server's pages: each lists some orphan files of one table; a table's first page has its counts."""
+def orphan_files(results: Iterable[Iterable[Mapping[str, Any]]]) -> tuple[OrphanFiles, ...]:
+    """Joins the pages in a server's results: each lists orphan files of one table, whose first page has its counts."""
     found = []
-    for _, of in groupby(map(OrphanFiles.of, pages), key=lambda page: page.table):
+    pages = map(OrphanFiles.of, chain.from_iterable(results))
+    for _, of in groupby(pages, key=lambda page: page.table):
         parts = list(of)
         found.append(replace(parts[0], files=tuple(file for part in parts for file in part.files)))
     return tuple(found)
-
-
-def change(
-    servers: Servers,
-    action: str,
-    body: Mapping[str, Any],
-    progress: ProgressFunction | None,
-    timeout: float | None,
-) -> Any:
-    """Calls an action that changes tables, and returns its only result.
-
-    See `change_results` for the arguments.
-    """
-    results = change_results(servers, action, body, progress, timeout)
-    if len(results) != 1:
-        raise errors.Internal(f"the server answered {action} with {len(results)} results instead of one")
-    return results[0]
-
-
-def change_results(
-    servers: Servers,
-    action: str,
-    body: Mapping[str, Any],
-    progress: ProgressFunction | None,
-    timeout: float | None,
-) -> list[Any]:
-    """Calls an action that changes tables, and returns its results.
-
-    Args:
-        servers: the servers.
-        action: the name of the action.
-        body: the action's fields; None values are left out.
-        progress: called with the server's progress messages, unless None.
-        timeout: seconds after which the server ends the change; None for no limit.
-    """
-    fields = {name: value for name, value in body.items() if value is not None}
-    sent = flight.Action(action, query.text({**fields, "progress": progress is not None}))
-    limited = replace(servers.settings, timeout=timeout)
-
-    def call(client: flight.FlightClient, _: flight.FlightCallOptions) -> list[Any]:
-        results = []
-        for answer in client.do_action(sent, limited.options(unlimited=False)):
-            message = _message(answer.body.to_pybytes())
-            if progress is not None and isinstance(message.get("progress"), dict):
-                progress(ChangeProgress.of(message["progress"]))
-            if "result" in message:
-                results.append(message["result"])
-        return results
-
-    began = time.monotonic()
-    try:
-        return servers.call(call, unlimited=True)
-    except errors.Error as e:
-        if timeout is not None and time.monotonic() - began >= timeout:
-            e.timed_out = True  # so that a call that only reads is not retried
-        raise
-
-
-def _message(text: bytes) -> dict[str, Any]:
-    try:
-        return dict(json.loads(text))
-    except (ValueError, TypeError) as e:
-        raise errors.Internal(f"the server's answer cannot be read: {e}") from e

@@ -10,10 +10,10 @@ from typing import Any, Self
 
 import pyarrow.flight as flight
 
-from penstock import arguments, errors, mistakes, query
+from penstock import arguments, mistakes, query
 from penstock.private import PrivateServer, start
 from penstock.querying import QueryCalls
-from penstock.servers import Servers
+from penstock.servers import Servers, only
 from penstock.settings import LOOKAHEAD, Settings
 from penstock.status import ServerStatus
 from penstock.tables import TableCalls
@@ -163,9 +163,7 @@ class Client(QueryCalls, TableCalls):
         settings = self._settings if timeout is None else replace(self._settings, timeout=timeout)
         options = settings.options(unlimited=False)
         results = self._servers.call(lambda client, _: list(client.do_action(action, options)))
-        if len(results) != 1:
-            raise errors.Internal(f"the server answered status with {len(results)} results instead of one")
-        return ServerStatus.of(bytes(results[0].body.to_pybytes()))
+        return ServerStatus.of(only("status", results).body.to_pybytes())
 
     def tell(self, name: str, message: Mapping[str, Any], *, timeout: float) -> None:
         """Sends a message to the current server, as an action without a meaningful result.

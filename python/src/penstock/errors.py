@@ -8,7 +8,8 @@ killed or a proxy dropped them, the status determines the class.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -255,6 +256,19 @@ def from_trailer(raw: bytes | str | None) -> Error | None:
         return None
     failure.of_server = True
     return failure
+
+
+@contextmanager
+def decoding(what: str) -> Iterator[None]:
+    """Raises `Internal` if decoding an answer of a server fails: a part is missing, or has another form.
+
+    Args:
+        what: the answer, for the message.
+    """
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as e:
+        raise Internal(f"{what} cannot be read: {e!r}") from e
 
 
 def from_arrow(exception: BaseException, *, unclassified: type[Error] | None = None) -> Error:

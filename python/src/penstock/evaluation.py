@@ -11,10 +11,11 @@ from typing import Any
 import pyarrow as pa
 
 from penstock import errors, manifests, query, results
+from penstock.answers import total
 from penstock.bound import BoundQuery
 from penstock.files import write_atomically
 from penstock.progress import Progress, ProgressOption
-from penstock.splits import Split, Splits, in_threads
+from penstock.splits import Splits, in_threads
 from penstock.stream import Stream
 
 MANIFEST = "manifest.json"
@@ -80,7 +81,7 @@ def run(
             ) from e
 
     rows, began = 0, time.monotonic()
-    shown = Progress.make(progress, bound.name, _rows(left), len(left), unit="splits")
+    shown = Progress.make(progress, bound.name, total(split.rows for split in left), len(left), unit="splits")
     try:
         for done, (split, (table, report)) in enumerate(in_threads(left, one, threads), 1):
             rows += report["rows"]
@@ -152,8 +153,3 @@ def _table(result: Any) -> pa.Table:
     raise query.invalid(
         "evaluate", f"it returned {type(result).__name__}; return a table of pyarrow, Polars or pandas"
     )
-
-
-def _rows(splits: list[Split]) -> int | None:
-    known = [split.rows for split in splits if split.rows is not None]
-    return sum(known) if len(known) == len(splits) else None

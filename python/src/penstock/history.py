@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Self
 
-import pyarrow.flight as flight
-
-from penstock import answers, errors, markup, query
+from penstock import answers, errors, markup
 from penstock.servers import Servers
 
 
@@ -55,8 +52,8 @@ class TableDescription:
             deletes=answers.whole(found, "deletes"),
             bytes=answers.whole(found, "bytes"),
             files=answers.whole(found, "files"),
-            partition=tuple(str(one) for one in found.get("partition") or ()),
-            datasets=tuple(str(one) for one in found.get("datasets") or ()),
+            partition=answers.texts(found, "partition"),
+            datasets=answers.texts(found, "datasets"),
             withheld=bool(found.get("withheld", False)),
             error=str(found.get("error", "")),
         )
@@ -110,7 +107,7 @@ class TableSnapshot:
         """Decodes a part of the server's answer."""
         at = answers.time(found)
         if at is None:
-            raise errors.Internal("the server's answer has a snapshot without a time")
+            raise ValueError("a snapshot has no time")
         kept = [until for pin in found.get("pins") or () if (until := answers.time(pin, "until"))]
         undo = found.get("undo")
         return cls(
@@ -125,8 +122,8 @@ class TableSnapshot:
             bytes_added=answers.whole(found, "bytes_added"),
             bytes_removed=answers.whole(found, "bytes_removed"),
             rows=answers.whole(found, "rows"),
-            branches=tuple(str(one) for one in found.get("branches") or ()),
-            tags=tuple(str(one) for one in found.get("tags") or ()),
+            branches=answers.texts(found, "branches"),
+            tags=answers.texts(found, "tags"),
             kept_until=max(kept, default=None),
             undo=(int(undo.get("from", 0)), int(undo["to"])) if undo else None,
             demote=str(found.get("demote", "")),
@@ -168,25 +165,13 @@ class Snapshots(tuple[TableSnapshot, ...]):
 
 def tables(servers: Servers, within: str | None) -> Tables:
     """Lists the tables that the client may read."""
-    found = ask(servers, "tables", {"within": within})
-    return Tables(TableDescription.of(one) for one in found["tables"])
+    answer = servers.action("tables", {"within": within})
+    with errors.decoding("the server's list of tables"):
+        return Tables(TableDescription.of(one) for one in answers.parsed(answer)["tables"])
 
 
 def log(servers: Servers, table: str, branch: str | None, limit: int) -> Snapshots:
     """Lists the snapshots of a table's branch, newest first."""
-    found = ask(servers, "log", {"table": table, "branch": branch, "limit": limit})
-    return Snapshots(TableSnapshot.of(one) for one in found["snapshots"])
-
-
-def ask(servers: Servers, name: str, body: Mapping[str, Any]) -> dict[str, Any]:
-    """Calls an action that returns one object. Fields of the body that are None are left out."""
-    sent = flight.Action(
-        name, query.text({field: value for field, value in body.items() if value is not None})
-    )
-    results = servers.call(lambda client, options: list(client.do_action(sent, options)))
-    if len(results) != 1:
-        raise errors.Internal(f"the server answered {name} with {len(results)} results instead of one")
-    try:
-        return dict(json.loads(results[0].body.to_pybytes()))
-    except (ValueError, TypeError) as e:
-        raise errors.Internal(f"the server's answer cannot be read: {e}") from e
+    answer = servers.action("log", {"table": table, "branch": branch, "limit": limit})
+    with errors.decoding(f"the server's list of the snapshots of {table}"):
+        return Snapshots(TableSnapshot.of(one) for one in answers.parsed(answer)["snapshots"])

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock import errors, query
+from penstock.answers import parsed
 from penstock.bound import BoundQuery
 from penstock.files import write_atomically
 from penstock.servers import Servers
@@ -27,10 +28,12 @@ _FIELDS: dict[str, tuple[type, str]] = {
 
 def ask(bound: BoundQuery) -> dict[str, Any]:
     """Returns the server's manifest for a query that sets `wire`."""
-    kept: dict[str, Any] = json.loads(bound.action("manifest"))
-    # The server leaves out its own default, which differs from this package's.
-    kept["query"].setdefault("wire", bound.form["wire"])
-    return kept
+    answer = bound.action("manifest")
+    with errors.decoding("the server's manifest"):
+        kept = dict(parsed(answer))
+        # The server leaves out its own default, which differs from this package's.
+        kept["query"].setdefault("wire", bound.form["wire"])
+        return kept
 
 
 def is_distinct(ask: Callable[[], Manifest]) -> bool:

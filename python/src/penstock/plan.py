@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.flight as flight
 
 from penstock import errors, markup
-from penstock.answers import parsed
+from penstock.answers import known, parsed
 
 
 class _WithSchema:
@@ -98,7 +98,7 @@ class Plan(_WithSchema):
             Internal: the server does not follow the protocol, or speaks a newer one.
         """
         summary = _summary_of(found)
-        try:
+        with errors.decoding("the server's summary of the plan"):
             return cls(
                 id=str(summary["plan"]),
                 schema=found.schema,
@@ -107,18 +107,16 @@ class Plan(_WithSchema):
                 shards=int(summary["shards"]),
                 batch_rows=int(summary["batch_rows"]) if "batch_requests" not in summary else None,
                 batch_requests=int(summary["batch_requests"]) if "batch_requests" in summary else None,
-                rows=_known(summary["rows"]),
+                rows=known(summary["rows"]),
                 rows_unknown=str(summary["rows_unknown"]),
-                steps=_known(summary["steps"]),
+                steps=known(summary["steps"]),
                 splits=int(summary["splits"]),
-                rows_left=_known(found.total_records),
+                rows_left=known(found.total_records),
                 sample=dict(summary["sample"]) if "sample" in summary else None,
                 since=int(summary["since"]) if "since" in summary else None,
                 local_socket=str(summary["local_socket"]) if "local_socket" in summary else None,
                 computed={str(name): str(digest) for name, digest in summary.get("computed", {}).items()},
             )
-        except (AttributeError, KeyError, TypeError, ValueError) as e:
-            raise errors.Internal(f"the server's summary of the plan cannot be read: {e!r}") from e
 
 
 @dataclass(frozen=True)
@@ -150,18 +148,16 @@ class Endpoint:
     @classmethod
     def of(cls, listed: flight.FlightEndpoint) -> Self:
         """Decodes the server's description of an endpoint, which may be empty."""
-        try:
+        with errors.decoding("the server's description of an endpoint"):
             summary = parsed(listed.app_metadata or b"{}")
             splits, files = summary.get("splits"), summary.get("files")
             return cls(
                 ticket=bytes(listed.ticket.ticket),
-                rows=_known(summary.get("rows", -1)),
-                batches=_known(summary.get("batches", -1)),
+                rows=known(summary.get("rows", -1)),
+                batches=known(summary.get("batches", -1)),
                 splits=None if splits is None else tuple(str(split) for split in splits),
                 files=None if files is None else _joined(int(files["index"]), int(files["of"])),
             )
-        except (AttributeError, LookupError, TypeError, ValueError) as e:
-            raise errors.Internal(f"the server's description of an endpoint cannot be read: {e!r}") from e
 
 
 @dataclass(frozen=True)
@@ -212,10 +208,6 @@ def _joined(index: int, of: int) -> JoinedFiles:
     if not 0 <= index < of:
         raise ValueError(f"the files {index} of {of}")
     return JoinedFiles(index, of)
-
-
-def _known(number: Any) -> int | None:
-    return None if int(number) < 0 else int(number)
 
 
 def _count(number: int | None, what: str) -> str:

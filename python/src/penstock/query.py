@@ -31,14 +31,10 @@ def name(dataset: Dataset) -> str:
     return str(training.get("table", "")) if isinstance(training, Mapping) else ""
 
 
-def encode(dataset: Dataset, fields: Mapping[str, Any]) -> bytes:
-    """Returns the JSON of a query, see `form`."""
-    return text(form(dataset, fields))
-
-
-def text(query: Mapping[str, Any]) -> bytes:
-    """Returns the JSON of a query that `form` returned."""
-    return json.dumps(query, ensure_ascii=False, separators=(",", ":")).encode()
+def text(fields: Mapping[str, Any]) -> bytes:
+    """Returns the JSON of a query that `form` returned, or of an action's fields. None values are left out."""
+    given = {name: value for name, value in fields.items() if value is not None}
+    return json.dumps(given, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def form(dataset: Dataset, fields: Mapping[str, Any]) -> dict[str, Any]:

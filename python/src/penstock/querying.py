@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 from collections.abc import Callable, Mapping
@@ -13,6 +12,7 @@ import pyarrow as pa
 import pyarrow.flight as flight
 
 from penstock import errors, manifests, mistakes, query
+from penstock.answers import parsed
 from penstock.asynchronous import AsyncStream
 from penstock.bound import BoundQuery
 from penstock.evaluation import Evaluation, run
@@ -180,7 +180,8 @@ class QueryCalls:
                 fields,
                 lambda form: BoundQuery(self._servers, form).action("explain_scale", scale=scale),
             )
-            return Explanation(json.loads(sized)["text"])
+            with errors.decoding("the server's explanation"):
+                return Explanation(parsed(sized)["text"])
         action = "explain_splits" if splits else "explain"
         said = self._retried(dataset, fields, lambda form: BoundQuery(self._servers, form).action(action))
         return Explanation(said.decode())
@@ -289,7 +290,9 @@ class QueryCalls:
         for information.
         """
         bound = BoundQuery(self._servers, query.form(dataset, fields))
-        return Verification(json.loads(self._servers.retried(lambda: bound.action("verify"))))
+        answer = self._servers.retried(lambda: bound.action("verify"))
+        with errors.decoding("the server's report of the check"):
+            return Verification(parsed(answer))
 
     def _retried(self, dataset: Dataset, fields: Mapping[str, Any], ask: Callable[[dict[str, Any]], T]) -> T:
         return self._servers.retried(lambda: _with_wire(dataset, fields, ask))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from penstock import answers
+
 # The counts of a staging table that can be added up.
 _COUNTS = ("rows", "matched", "missing", "null_keys", "duplicates", "duplicates_resolved", "defaults_filled")
 
@@ -63,13 +65,8 @@ def _added(reports: Sequence[Mapping[str, Mapping[str, Any]]]) -> dict[str, dict
     names = dict.fromkeys(name for tables in reports for name in tables)
     return {
         name: {
-            count: _sum([tables[name].get(count, 0) for tables in reports if name in tables])
+            count: answers.total(tables[name].get(count, 0) for tables in reports if name in tables)
             for count in _COUNTS
         }
         for name in names
     }
-
-
-def _sum(counts: Sequence[int | None]) -> int | None:
-    known = [count for count in counts if count is not None]
-    return sum(known) if len(known) == len(counts) else None

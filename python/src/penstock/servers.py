@@ -6,15 +6,16 @@ import itertools
 import logging
 import threading
 import time
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import pyarrow.flight as flight
 
+from penstock import query
 from penstock.addresses import Address, Key, ranked, resolve
 from penstock.backoff import Backoff
 from penstock.channel import Channel
-from penstock.errors import Error, Exhausted, Expired, Invalid, NotFound, Unavailable
+from penstock.errors import Error, Exhausted, Expired, Internal, Invalid, NotFound, Unavailable
 from penstock.process import process
 from penstock.race import first_to_accept
 from penstock.rests import rests
@@ -85,6 +86,17 @@ def log_retry(backoff: Backoff, wait: float, failure: Error) -> None:
         backoff.left,
         failure,
     )
+
+
+def only(action: str, results: Sequence[T]) -> T:
+    """Returns the only result of an action.
+
+    Raises:
+        Internal: there are several results, or none.
+    """
+    if len(results) != 1:
+        raise Internal(f"the server answered {action} with {len(results)} results instead of one")
+    return results[0]
 
 
 class Servers:
@@ -200,6 +212,18 @@ class Servers:
     ) -> T:
         """Makes a call: tries each address at most once, until one answers. See `Channel.call` and `ask`."""
         return self.ask(lambda channel: channel.call(act, unlimited=unlimited), Choice(self, key))
+
+    def action(self, name: str, fields: Mapping[str, Any], *, key: Key | None = None) -> bytes:
+        """Calls an action that returns one result, and returns this result. See `call`.
+
+        Args:
+            name: the action.
+            fields: its body, sent as JSON; None values are left out.
+            key: what is asked for; None begins with the server in use.
+        """
+        sent = flight.Action(name, query.text(fields))
+        results = self.call(lambda client, options: list(client.do_action(sent, options)), key=key)
+        return only(name, results).body.to_pybytes()
 
     def ask(self, ask: Callable[[Channel], T], choice: Choice) -> T:
         """Asks one server after the other, until one answers.

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from penstock import errors
+from penstock import answers
 from penstock.history import TableSnapshot
 
 
@@ -46,6 +45,11 @@ class ReaderCheck:
     def match_rate(self) -> float | None:
         """The fraction of sampled rows that match; None if it was not measured."""
         return self.matched / self.rows if self.rows else None
+
+    @classmethod
+    def all_of(cls, found: Mapping[str, Any]) -> tuple[Self, ...]:
+        """Decodes the checks in a server's result."""
+        return tuple(cls.of(one) for one in found.get("readers") or ())
 
     @classmethod
     def of(cls, found: Mapping[str, Any]) -> Self:
@@ -124,7 +128,7 @@ class Staged:
         numbers = ("rows", "null_keys", "dropped", "partitions", "files", "bytes", "removed", "removed_rows")
         lists = ("added", "partition", "taken")
         fields: dict[str, Any] = {name: int(found.get(name, 0)) for name in numbers}
-        fields |= {name: tuple(str(one) for one in found.get(name) or ()) for name in lists}
+        fields |= {name: answers.texts(found, name) for name in lists}
         return cls(
             table=table,
             branch=branch,
@@ -135,7 +139,7 @@ class Staged:
             created=bool(found.get("created", False)),
             branched=bool(found.get("branched", False)),
             keys_unchecked=bool(found.get("keys_unchecked", False)),
-            readers=tuple(ReaderCheck.of(one) for one in found.get("readers") or ()),
+            readers=ReaderCheck.all_of(found),
             **fields,
         )
 
@@ -166,19 +170,15 @@ class Published:
     readers: tuple[ReaderCheck, ...] = field(default=(), compare=False)
 
     @classmethod
-    def of(cls, text: bytes) -> Self:
+    def of(cls, found: Mapping[str, Any]) -> Self:
         """Decodes a server's result."""
-        try:
-            found = json.loads(text)
-            return cls(
-                table=str(found["table"]),
-                snapshot=int(found.get("to", 0)),
-                previous=int(found.get("from", 0)),
-                branch=str(found.get("branch", "")),
-                undone=tuple(TableSnapshot.of(one) for one in found.get("undone") or ()),
-                dropped=bool(found.get("dropped")),
-                folder=str(found.get("folder", "")),
-                readers=tuple(ReaderCheck.of(one) for one in found.get("readers") or ()),
-            )
-        except (ValueError, KeyError, TypeError) as e:
-            raise errors.Internal(f"the server's answer cannot be read: {e}") from e
+        return cls(
+            table=str(found["table"]),
+            snapshot=int(found.get("to", 0)),
+            previous=int(found.get("from", 0)),
+            branch=str(found.get("branch", "")),
+            undone=tuple(TableSnapshot.of(one) for one in found.get("undone") or ()),
+            dropped=bool(found.get("dropped")),
+            folder=str(found.get("folder", "")),
+            readers=ReaderCheck.all_of(found),
+        )

@@ -14,11 +14,12 @@ from typing import Any
 import pyarrow.flight as flight
 
 from penstock import errors, query
+from penstock.answers import parsed
 from penstock.backoff import Backoff
 from penstock.call import Call
-from penstock.changes import ChangeProgress, ProgressFunction
 from penstock.channel import Channel
 from penstock.lease import Lease
+from penstock.longcalls import ChangeProgress, ProgressFunction
 from penstock.outgoing import Rows, parts
 from penstock.servers import Choice, Servers, is_retryable, log_retry
 from penstock.staged import Staged
@@ -136,7 +137,10 @@ class _Sending:
             lease.release()
         if self._result is None:
             raise errors.Unavailable("the server ended the call without a result")
-        return Staged.of(str(self._command["table"]), str(self._command.get("branch", "main")), self._result)
+        with errors.decoding("the server's answer to stage"):
+            return Staged.of(
+                str(self._command["table"]), str(self._command.get("branch", "main")), self._result
+            )
 
     def _send(self, lease: Lease, call: Call, answers: flight.FlightMetadataReader) -> None:
         with call.translated():
@@ -174,7 +178,8 @@ class _Sending:
         while (message := self._message(answers)) is not None:
             begin = message.get("begin")
             if isinstance(begin, dict):
-                return int(begin["max_message"])
+                with errors.decoding("the server's answer to stage"):
+                    return int(begin["max_message"])
         return None
 
     def _message(self, answers: flight.FlightMetadataReader) -> dict[str, Any] | None:
@@ -183,12 +188,15 @@ class _Sending:
         if found is None:
             return None
         self._channel.answered = True
-        message = json.loads(found.to_pybytes())
-        if isinstance(message.get("result"), dict):
-            self._result = message["result"]
-        if self._progress is not None and isinstance(message.get("progress"), dict):
-            self._progress(ChangeProgress.of(message["progress"]))
-        return dict(message)
+        with errors.decoding("the server's answer to stage"):
+            message = dict(parsed(found.to_pybytes()))
+            result, progress = message.get("result"), message.get("progress")
+            told = ChangeProgress.of(progress) if isinstance(progress, dict) else None
+        if isinstance(result, dict):
+            self._result = result
+        if self._progress is not None and told is not None:
+            self._progress(told)
+        return message
 
     def _listen(self, call: Call, answers: flight.FlightMetadataReader) -> None:
         """Reads messages until the end or a failure, which the writer also raises."""

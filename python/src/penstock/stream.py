@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
 from penstock import errors, manifests, mistakes, reports
+from penstock.answers import total
 from penstock.batches import BatchIterator
 from penstock.bound import BoundQuery
 from penstock.fields import Cursor
@@ -217,11 +218,11 @@ class Stream(BatchIterator):
         return self._readings[0].traces if len(self._readings) == 1 else None
 
     def _batches(self) -> int | None:
-        return _sum(r.endpoint.batches for r in self._readings)
+        return total(r.endpoint.batches for r in self._readings)
 
     def _rows(self) -> int | None:
         """The total number of rows of the stream, if known."""
-        rows = _sum(r.endpoint.rows for r in self._readings)
+        rows = total(r.endpoint.rows for r in self._readings)
         if rows is None and all(r.endpoint.splits is None for r in self._readings):
             return self._plan.rows_left
         return rows
@@ -353,10 +354,3 @@ class Stream(BatchIterator):
         if self._closed:
             return "closed"
         return "open" if self._began is not None else "not begun"
-
-
-def _sum(numbers: Iterable[int | None]) -> int | None:
-    """Returns the sum; None if a number is unknown."""
-    known = list(numbers)
-    unit = [n for n in known if n is not None]
-    return sum(unit) if len(unit) == len(known) else None

@@ -4,23 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-import pyarrow.flight as flight
-
 from penstock import errors, history, mistakes, query
-from penstock.changes import (
-    Compacted,
-    Demoted,
-    OrphanFiles,
-    ProgressFunction,
-    Promoted,
-    Restored,
-    change,
-    change_results,
-    orphan_files,
-)
+from penstock.answers import parsed
+from penstock.changes import Compacted, Demoted, OrphanFiles, Promoted, Restored, orphan_files
 from penstock.history import TableDescription, TableSnapshot
+from penstock.longcalls import ProgressFunction, long_call, results_of
 from penstock.servers import Servers
 from penstock.sqlrows import SqlRows
 from penstock.staged import Published, Staged
@@ -212,8 +203,8 @@ class TableCalls:
             "key": mistakes.names("key", key),
             "only_files": only_files,
         }
-        return TableDiff.of(
-            self._servers.retried(lambda: change(self._servers, "diff", body, progress, timeout))
+        return self._servers.retried(
+            lambda: long_call(self._servers, "diff", body, TableDiff.of, progress, timeout)
         )
 
     def stats(
@@ -259,12 +250,9 @@ class TableCalls:
             "keep": keep,
             "html": True,
         }
-        results = self._servers.retried(
-            lambda: change_results(self._servers, "stats", body, progress, timeout)
+        return self._servers.retried(
+            lambda: results_of(self._servers, "stats", body, Statistics.of, progress, timeout)
         )
-        if len(results) != 2:
-            raise errors.Internal(f"the server answered stats with {len(results)} results instead of two")
-        return Statistics.of(results[0], str(results[1]["html"]))
 
     def undo(
         self,
@@ -361,7 +349,8 @@ class TableCalls:
             "any_order": any_order,
             "dry_run": dry_run,
         }
-        return Compacted.of(table, change(self._servers, "compact", body, progress, timeout))
+        decode = partial(Compacted.of, table)
+        return long_call(self._servers, "compact", body, decode, progress, timeout)
 
     def restore(
         self,
@@ -405,8 +394,9 @@ class TableCalls:
             "dry_run": dry_run,
             "no_check": no_check,
         }
+        decode = partial(Restored.of, table)
         try:
-            return Restored.of(table, change(self._servers, "restore", body, progress, timeout))
+            return long_call(self._servers, "restore", body, decode, progress, timeout)
         except errors.Error as failure:
             failure.token = str(body["token"])
             raise
@@ -440,7 +430,7 @@ class TableCalls:
             "dry_run": dry_run,
             "no_check": no_check,
         }
-        return Promoted.of(change(self._servers, "promote", body, progress, timeout))
+        return long_call(self._servers, "promote", body, Promoted.of, progress, timeout)
 
     def demote(
         self,
@@ -465,7 +455,7 @@ class TableCalls:
             "dry_run": dry_run,
             "no_check": no_check,
         }
-        return Demoted.of(change(self._servers, "demote", body, None, timeout))
+        return long_call(self._servers, "demote", body, Demoted.of, None, timeout)
 
     def orphans(
         self,
@@ -486,12 +476,9 @@ class TableCalls:
             timeout: seconds after which the server ends the call; None for no limit.
         """
         body = {"tables": list(tables), "older_than": older_than, "remove": remove}
-        results = change_results(self._servers, "orphans", body, progress, timeout)
-        return orphan_files(page for pages in results for page in pages)
+        return results_of(self._servers, "orphans", body, orphan_files, progress, timeout)
 
     def _moved(self, name: str, body: Mapping[str, Any]) -> Published:
-        action = flight.Action(name, query.text(body))
-        results = self._servers.call(lambda client, options: list(client.do_action(action, options)))
-        if len(results) != 1:
-            raise errors.Internal(f"the server answered {name} with {len(results)} results instead of one")
-        return Published.of(bytes(results[0].body.to_pybytes()))
+        answer = self._servers.action(name, body)
+        with errors.decoding(f"the server's answer to {name}"):
+            return Published.of(parsed(answer))

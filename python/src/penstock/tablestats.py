@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -79,8 +79,9 @@ class Statistics:
     page: str = field(repr=False, compare=False)
 
     @classmethod
-    def of(cls, found: Mapping[str, Any], page: str) -> Self:
-        """Decodes a server's result."""
+    def of(cls, results: Sequence[Mapping[str, Any]]) -> Self:
+        """Decodes a server's two results: the statistics, and their page."""
+        found, page = results
         quantiles = tuple(float(one) for one in found["quantiles"])
         label, against = found.get("label"), found.get("against")
         return cls(
@@ -102,7 +103,7 @@ class Statistics:
             partitions={str(one["partition"]): int(one["rows"]) for one in found.get("partitions") or ()},
             label=None if label is None else LabelStatistics.of(label),
             against=None if against is None else StatisticsComparison.of(against, quantiles),
-            page=page,
+            page=str(page["html"]),
         )
 
     @property
