@@ -13,11 +13,10 @@ import pytest
 from fake_server import ROWS
 
 import penstock
-from penstock import errors
+from penstock import MemoryStatus, errors
 from penstock.history import Snapshots, TableDescription, Tables, TableSnapshot
 from penstock.markup import Explanation, Report, document
 from penstock.plan import DatasetDescription, Datasets
-from penstock.status import MemoryStatus
 
 HOSTILE = [
     "<script>alert(1)</script>",

@@ -44,15 +44,16 @@ from penstock.staged import Published, ReaderCheck, Staged
 from penstock.states import merge_states
 from penstock.statscomparison import StatisticsChange, StatisticsComparison
 from penstock.status import (
+    CacheStatus,
+    ConfigStatus,
+    MemoryStatus,
     PlanningStatus,
+    PlanStatus,
     ServerStatus,
-    StreamLimit,
-    StreamReads,
-    StreamStatus,
-    Waited,
-    Worked,
+    SlotStatus,
 )
 from penstock.stream import Stats, Stream
+from penstock.streamstatus import StreamLimit, StreamReads, StreamStatus, Waited, Worked
 from penstock.tablediff import DiffColumns, DiffFiles, DiffKeys, DiffState, FileCounts, TableDiff
 from penstock.tablestats import Alarm, Statistics
 from penstock.verification import BrokenLimit, Finding, Verification, VerifiedKeys, VerifiedTable
@@ -62,11 +63,13 @@ __all__ = [
     "Alarm",
     "AsyncStream",
     "BrokenLimit",
+    "CacheStatus",
     "ChangeProgress",
     "Client",
     "Column",
     "ColumnStatistics",
     "Compacted",
+    "ConfigStatus",
     "Conflict",
     "Corrupt",
     "Cursor",
@@ -95,11 +98,13 @@ __all__ = [
     "LabelRelation",
     "LabelStatistics",
     "Member",
+    "MemoryStatus",
     "Mix",
     "NotFound",
     "OrphanFile",
     "OrphanFiles",
     "Plan",
+    "PlanStatus",
     "PlanningStatus",
     "Promoted",
     "Published",
@@ -110,6 +115,7 @@ __all__ = [
     "Sample",
     "ServerStatus",
     "Shard",
+    "SlotStatus",
     "Split",
     "Splits",
     "Staged",

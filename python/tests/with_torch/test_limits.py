@@ -12,7 +12,7 @@ import pytest
 from trained import Served, served
 
 import penstock
-from penstock.status import StreamStatus, Waited
+from penstock import StreamStatus, Waited
 from penstock.stream import Stats
 from penstock.torch.limits import Watch
 from penstock.torch.meter import Meter

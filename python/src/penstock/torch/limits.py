@@ -6,7 +6,7 @@ import warnings
 from dataclasses import asdict, replace
 
 from penstock import errors
-from penstock.status import StreamStatus
+from penstock.streamstatus import StreamStatus
 from penstock.torch.meter import RECENT, Meter, Spent
 from penstock.torch.source import Source
 
