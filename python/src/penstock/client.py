@@ -11,12 +11,14 @@ from typing import Any, Self
 import pyarrow.flight as flight
 
 from penstock import arguments, mistakes, query
+from penstock.changing import ChangeCalls
+from penstock.describing import DescribeCalls
 from penstock.private import PrivateServer, start
+from penstock.publishing import PublishCalls
 from penstock.querying import QueryCalls
 from penstock.servers import Servers, only
 from penstock.settings import LOOKAHEAD, Settings
 from penstock.status import ServerStatus
-from penstock.tables import TableCalls
 
 
 def connect(
@@ -131,7 +133,7 @@ def open(  # noqa: A001 - as penstock.open, as gzip.open and others are
     return Client(replace(given.settings, private=private), private)
 
 
-class Client(QueryCalls, TableCalls):
+class Client(QueryCalls, DescribeCalls, PublishCalls, ChangeCalls):
     """The datasets, plans and streams of a service. Created by `connect` or `open`.
 
     A client is safe for threads. It survives a fork, unless one of its streams is open. It can be pickled, including
