@@ -27,7 +27,7 @@ import pytest
 from local_host import Host, mapped
 
 import penstock
-from penstock import local
+from penstock import local, mappedfile
 
 pytestmark = [
     pytest.mark.skipif(
@@ -150,7 +150,7 @@ def test_stream_resumes_when_its_session_ends(host: Host, monkeypatch: pytest.Mo
         want = read(far, wire="plain", batch_rows=100)[0]
         stream = near.read("d", wire="plain", batch_rows=100)
         got = [next(stream) for _ in range(5)]
-        connection = sessions[0]._connection
+        connection = sessions[0]._socket._connection
         assert connection is not None
         connection.shutdown(2)
         got.extend(stream)
@@ -307,13 +307,34 @@ def test_malformed_deliveries_are_corrupt(message: dict[str, Any], content: byte
     file = os.memfd_create("test", os.MFD_ALLOW_SEALING)
     os.ftruncate(file, 4096)
     os.pwrite(file, content, 0)
-    fcntl.fcntl(file, fcntl.F_ADD_SEALS, local._SEALS)
+    fcntl.fcntl(file, fcntl.F_ADD_SEALS, mappedfile._SEALS)
     with theirs:
         socket.send_fds(theirs, [struct.pack("<I", 1)], [file])
         session = local.Session(ours, "id")
         with pytest.raises((penstock.Corrupt, pa.ArrowInvalid)):
             session.batch(message, pa.schema([("a", pa.int64())]))
     os.close(file)
+
+
+@pytest.mark.parametrize(
+    "packet",
+    [
+        b"too short",
+        struct.pack("<IIQQIIQ", 9, 1, 0, 256, 2, 10, 1),  # of an unknown kind
+        struct.pack("<IIQQIIQ", 2, 1, 0, 256, 2, 10, 1),  # in a ring that was not passed
+    ],
+)
+def test_files_of_wrong_packets_are_closed(packet: bytes) -> None:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    file = os.memfd_create("test")
+    with theirs:
+        socket.send_fds(theirs, [packet], [file])
+        os.close(file)
+        session = local.Session(ours, "id")
+        opened = sorted(Path("/proc/self/fd").iterdir())
+        with pytest.raises(penstock.Corrupt):
+            session.block()
+        assert sorted(Path("/proc/self/fd").iterdir()) == opened
 
 
 def test_killed_clients_free_their_memory(host: Host) -> None:
@@ -341,7 +362,7 @@ def test_reports_do_not_wait_for_the_server() -> None:
         session = local.Session(ours, "id")
         began = time.monotonic()
         reports = 0
-        while not session._pending:  # until the socket is full
+        while not session._socket._pending:  # until the socket is full
             reports += 1
             session.returned(reports)
         session.returned(reports + 1)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from penstock import local
+from penstock import local, sessionsocket
 from penstock.channel import Channel
 from penstock.messages import Messages
 
@@ -45,8 +45,8 @@ class Trap:
 
         patch.setattr(local, "socket", types.SimpleNamespace(**{**vars(socket), "socket": Watched}))
         for of, name in (
-            (local._Connection, "recvmsg"),
-            (local._Connection, "send"),
+            (sessionsocket._Connection, "recvmsg"),
+            (sessionsocket._Connection, "send"),
             (Channel, "stream"),
             (Messages, "_next_message"),
         ):

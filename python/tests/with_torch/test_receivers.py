@@ -213,7 +213,7 @@ def test_a_stream_resumes_through_the_receiver_after_the_server_was_killed(
 def test_no_loop_waits_for_a_suspended_receiver(
     server: Server, program: Path, monkeypatch: pytest.MonkeyPatch, reconnect: float
 ) -> None:
-    monkeypatch.setattr("penstock.local._TIMEOUT", 2)
+    monkeypatch.setattr("penstock.sessionsocket.TIMEOUT", 2)
     rows: list[int] = []
     data = dataset(server, batch_rows=20, prefetch=0, reconnect=reconnect)
     for batch in data:
