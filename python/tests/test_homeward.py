@@ -67,7 +67,7 @@ def read_slowly(stream: penstock.Stream) -> list[tuple[Any, Any]]:
     got = []
     for batch in stream:
         got.append((batch, stream.cursor))
-        homeward = stream._readings[min(stream._at, len(stream._readings) - 1)]._homeward
+        homeward = stream._readings[min(stream._at, len(stream._readings) - 1)]._ahead._homeward
         if homeward is not None:
             await_batch(homeward)
     return got
@@ -118,7 +118,7 @@ def test_some_streams_stay(home: Server, other: Server, monkeypatch: pytest.Monk
             stream, _ = away(client, home, **query)
             returned(home)
             next(stream)
-            assert stream._readings[0]._homeward is None
+            assert stream._readings[0]._ahead._homeward is None
             stream.close()
 
 
@@ -137,7 +137,7 @@ def test_a_home_that_refuses_is_asked_again_later(
         next(holds)
         returned(full)
         got.append((next(stream), stream.cursor))
-        homeward = stream._readings[0]._homeward
+        homeward = stream._readings[0]._ahead._homeward
         assert homeward is not None
         holds.close()
         got += rest_of(stream)
@@ -222,7 +222,7 @@ def test_a_stream_on_its_way_home_is_closed(home: Server, other: Server) -> None
             stream, _ = away(client, home)
             returned(home)
             next(stream)
-            homeward = stream._readings[0]._homeward
+            homeward = stream._readings[0]._ahead._homeward
             assert homeward is not None
             if close:
                 stream.close()

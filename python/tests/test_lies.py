@@ -68,7 +68,7 @@ def test_a_server_that_floods_its_followers(fake_address: str, monkeypatch: pyte
             opened.append(given)
             super().__init__(*given)
 
-    monkeypatch.setattr("penstock.reading.Successor", Counted)
+    monkeypatch.setattr("penstock.ahead.Successor", Counted)
     with penstock.connect(fake_address, reconnect=60) as client:
         stream = client.read("followed", shard=(0, 1))
         assert stream.read_all().num_rows == ROWS
@@ -113,7 +113,7 @@ def test_a_first_server_that_lies_does_not_end_a_stream(
     rests.answered(home_of(two))
     for batch in stream:
         got += batch.column("n").to_pylist()
-        homeward = stream._readings[0]._homeward
+        homeward = stream._readings[0]._ahead._homeward
         assert homeward is None or ended(homeward)
     assert got == list(range(ROWS))
     assert stream.stats.moved == 0
@@ -212,7 +212,7 @@ def test_a_fork_after_a_stream_on_its_way_home(two: penstock.Client) -> None:
         next(stream)
         rests.answered(home_of(two))
         next(stream)
-        assert stream._readings[0]._homeward is not None
+        assert stream._readings[0]._ahead._homeward is not None
         stream.close()
         assert in_child(lambda: two.read("good").read_all()) == 0
         rests.failed(home_of(two))

@@ -7,16 +7,18 @@ import logging
 import threading
 import time
 import weakref
+from collections.abc import Callable
 from typing import Any, Self
 
 import pyarrow as pa
 
-from penstock import errors, receivers, reports, traces
+from penstock import errors, reports, traces
+from penstock.ahead import Ahead
+from penstock.assembly import Assembly
 from penstock.bound import BoundQuery, PlannedQuery
 from penstock.channel import Channel
 from penstock.fields import Cursor
 from penstock.following import Notice
-from penstock.homeward import LIMIT, Homeward, Homing
 from penstock.interruption import Interruption
 from penstock.messages import CursorText, Messages, Way
 from penstock.plan import Endpoint, Plan
@@ -24,7 +26,6 @@ from penstock.rest import Rest
 from penstock.rests import rests
 from penstock.rings import Block
 from penstock.servers import Choice, is_retryable, may_differ
-from penstock.successor import Successor
 from penstock.traces import Traces
 
 _log = logging.getLogger("penstock")
@@ -69,31 +70,26 @@ class Reading:
         self._bound = bound
         self._plan = plan
         self._endpoint = endpoint
-        self._rest = Rest(bound, plan, endpoint, shard)
+        # Streams of parts have steps of the same numbers, so their traces are the server's own.
+        self.traces = Traces.opened_now(plan.id) if endpoint.splits is None else None
+        self._assembly = Assembly(bound.servers.settings)
+        headers = () if self.traces is None else ((traces.HEADER, self.traces.header),)
+        told = _weakly(self._open_ahead)
+        self._rest = Rest(bound, plan, endpoint, shard, assembly=self._assembly, headers=headers, told=told)
         self._choice = Choice(bound.servers, bound.key_of(endpoint, plan, shard))
         self._channel: Channel | None = None  # the last one
         self._ticket: bytes | None = self._endpoint.ticket  # None if the rest must be planned again
         self._replanned = False
         self._messages: Messages | None = None
-        self._successor: Successor | None = None
-        self._homeward: Homeward | None = None
-        # With a limit, the number of rows before a cursor would be needed. The streams of a mix stay together.
-        stays = bound.limit is not None or not bound.servers.settings.moves or bound.servers.settings.group
-        self._homing = None if stays else Homing(bound.servers, self._choice.key or "")
         self._began: float | None = None  # by the monotonic clock: when the first batch came
         self._closed = threading.Event()
+        self._ahead = Ahead(bound, self._rest, self._choice.key, self._closed)
         self._interruption = Interruption(bound.name, bound.servers.settings.reconnect, self._closed)
         self._parts: list[dict[str, Any]] = []
         self._text: CursorText | None = None  # the cursor of the last batch
         self._cursor: Cursor | None = None  # the same, decoded for the program, which may change it
         self._step: int | None = None  # that of this cursor
-        self._tensor_plan: bytes | None = None
-        self._receives = False  # whether a receiver may be used
-        self._skips_receiver = False  # the next time
-        self._why = ""  # why this stream is not read through a receiver
         self._ended = False
-        # Streams of parts have steps of the same numbers, so their traces are the server's own.
-        self.traces = Traces.opened_now(plan.id) if endpoint.splits is None else None
         self.way: Way | None = None
         self.why = ""
         self.rows = 0
@@ -147,11 +143,7 @@ class Reading:
 
     def accept_blocks(self, plan: bytes) -> None:
         """Accepts blocks of a tensor plan instead of batches, where the server or a receiver can assemble them on this host."""
-        self._tensor_plan = plan
-        settings = self._bound.servers.settings
-        self._receives = settings.local and settings.private is None
-        if not settings.local:
-            self._why = "local=False"
+        self._assembly.accept_blocks(plan)
 
     def next(self) -> pa.RecordBatch | Block | None:
         """Returns the next batch, or its block; None after the report and the end."""
@@ -191,9 +183,9 @@ class Reading:
     def close(self) -> None:
         """Closes the stream on both sides. Safe to call from any thread."""
         self._closed.set()
-        for held in (self._messages, self._successor, self._homeward):
-            if held is not None:
-                held.close()
+        if self._messages is not None:
+            self._messages.close()
+        self._ahead.close()
 
     def _next(self) -> pa.RecordBatch | Block | None:
         if self._ended:
@@ -203,7 +195,7 @@ class Reading:
                 self._check_complete()
                 return None
             began = time.time_ns()
-            batch = None if self._homeward is None else self._at_home(self._homeward)
+            batch = self._at_home()
             messages = self._messages
             assert messages is not None
             if batch is None:
@@ -213,7 +205,7 @@ class Reading:
             self._move(messages)
         self.resumed += self._interruption.end(self.rows)
         if batch is None:
-            self._stay()
+            self._ahead.stay()
             self._check_complete()
             return None
         step: int = messages.position["step"]
@@ -221,60 +213,37 @@ class Reading:
         self._rest.check_not_more(self.rows + batch.num_rows, self.batches + 1)
         self._text, self._cursor, self._step = messages.cursor, messages.position, step
         self._began = self._began or time.monotonic()
-        self.way, self.why = messages.way, messages.why or self._why
+        self.way, self.why = messages.way, messages.why or self._assembly.why
         self.rows += batch.num_rows
         self.batches += 1
         self._replanned = False
         self._choice.succeeded()
         if self.traces is not None:
             self.traces.record("penstock.client.wait", messages.position, began, time.time_ns())
-        if self._homing is not None and self._homeward is None:
-            self._go_home(self._homing, messages)
+        self._look_home(messages)
         return batch
 
     def _open(self) -> bool:
         """Opens a stream for the remaining rows. Returns False if nothing remains, not even the report."""
-        ticket, plan = self._ticket, self._plan
-        if ticket is not None:
+        if self._ticket is not None:
             # The server of the plan may be another one. If this one refuses the ticket, the rest is planned.
-            self._channel = self._choice.next()
+            channel = self._choice.next()
+            messages = self._rest.prepared(self._position, channel, self._ticket, self._plan)
         else:
             if self._bound.limit is not None and self.rows >= self._bound.limit:
                 return False
-            rest = self._rest.planned(
+            planned = self._rest.planned(
                 self._position, self.rows, lambda bound, check: bound.plan(self._choice, check)
             )
-            if rest is None:
+            if planned is None:
                 return False
-            found, endpoint = rest
-            self._channel, ticket, plan = found.channel, endpoint.ticket, found.plan
-        self._bound.servers.use(self._channel)
-        self._messages = self._messages_of(self._channel, ticket, plan)
-        self._skips_receiver = False
+            messages = planned
+        self._messages, self._channel = messages, messages.channel
+        self._bound.servers.use(messages.channel)
+        self._assembly.opened()
         if self._closed.is_set():  # closed by another thread
-            self._messages.close()
+            messages.close()
         return True
-
-    def _messages_of(self, channel: Channel, ticket: bytes, plan: Plan) -> Messages:
-        this = weakref.ref(self)  # a stream that is dropped closes
-
-        def told(messages: Messages, notice: Notice) -> None:
-            reading = this()
-            if reading is not None:
-                reading._open_ahead(messages, notice)
-
-        return Messages(
-            channel,
-            ticket,
-            self._plan.schema,
-            self._rest.origin(self._position),
-            wire=self._bound.form.get("wire", "plain"),
-            local_socket=plan.local_socket,
-            tensor_plan=self._tensor_plan,
-            receiver=self._receives and not self._skips_receiver,
-            headers=() if self.traces is None else ((traces.HEADER, self.traces.header),),
-            told=told,
-        )
 
     def _open_ahead(self, messages: Messages, notice: Notice) -> None:
         """Opens the rest of a stream that will move, in another thread, while its last batches are on their way."""
@@ -287,46 +256,17 @@ class Reading:
         except errors.Corrupt as e:
             _log.debug("%s does not say where a stream moves: %s", messages.channel.address, e)
             return
+        self._ahead.succeed(messages.channel, cursor, self.rows)
+        if messages is not self._messages:  # the reader did not wait
+            self._ahead.drop_successor()
 
-        def opening() -> Messages | None:
-            choice = Choice(self._bound.servers, self._choice.key)
-            choice.failed(messages.channel)
-            rest = self._rest.planned(cursor, self.rows, lambda bound, check: bound.plan(choice, check))
-            if rest is None:
-                return None
-            found, endpoint = rest
-            return self._messages_of(found.channel, endpoint.ticket, found.plan)
-
-        self._successor = Successor(cursor, opening)
-        if self._closed.is_set() or messages is not self._messages:  # the reader did not wait
-            self._successor.close()
-
-    def _go_home(self, homing: Homing, messages: Messages) -> None:
+    def _look_home(self, messages: Messages) -> None:
         """Begins to open the rest at the first server for the stream, if it is time."""
-        home = homing.due(messages.channel.address)
+        home = self._ahead.home(messages.channel)
         if home is None or messages.ending or self._is_nearly_done():
             return
-        cursor = self._position
-
-        def opening() -> Messages | None:
-            rest = self._rest.planned(
-                cursor, self.rows, lambda bound, check: bound.planned_by(home, check, within=LIMIT)
-            )
-            if rest is None:
-                return None
-            found, endpoint = rest
-            return self._messages_of(found.channel, endpoint.ticket, found.plan)
-
-        homeward = self._homeward = Homeward(opening)
-        weakref.finalize(self, homeward.close).atexit = False
-        if self._closed.is_set():
-            homeward.close()
-
-    def _stay(self) -> None:
-        """Ends the way home, if the stream has begun it."""
-        homeward, self._homeward = self._homeward, None
-        if homeward is not None:
-            homeward.close()
+        assert self._text is not None
+        self._ahead.go_home(home, self._text.decoded(), self.rows)
 
     def _is_nearly_done(self) -> bool:
         """Reports whether the stream will probably end within seconds."""
@@ -336,23 +276,16 @@ class Reading:
         pace = self.rows / max(time.monotonic() - self._began, 1e-3)
         return rows - self.rows < pace * _LAST
 
-    def _at_home(self, homeward: Homeward) -> pa.RecordBatch | Block | None:
+    def _at_home(self) -> pa.RecordBatch | Block | None:
         """Returns the next batch from the first server, once it has it, and leaves the other one. Otherwise None."""
-        assert self._step is not None
-        assert self._homing is not None
-        found = homeward.take(self._step + self._bound.step_stride)
+        found = None if self._step is None else self._ahead.arrived(self._step + self._bound.step_stride)
         if found is None:
-            if homeward.ended:
-                self._homeward = None
-                self._homing.failed()
             return None
         before = self._messages
         assert before is not None
         self._messages, batch = found
-        self._homeward = None
         self._channel = self._messages.channel
         self._bound.servers.use(self._channel)
-        self._homing.arrived()
         self._keep_part(before, _WENT_HOME)
         before.close()
         self.moved += 1
@@ -372,12 +305,11 @@ class Reading:
         others = self._choice.failed(messages.channel)
         if not (first or others):
             raise errors.Unavailable(f"{messages.channel.address} is shutting down")
-        self._stay()
+        self._ahead.stay()
         self._messages, self._ticket = None, None
         self._keep_part(messages, _STOPPED)
         self.moved += 1
-        successor, self._successor = self._successor, None
-        self._messages = None if successor is None else successor.take(self._position)
+        self._messages = self._ahead.successor(self._position)
         if self._messages is not None:
             self._channel = self._messages.channel
         _log.debug(
@@ -396,10 +328,8 @@ class Reading:
     def _prepare_retry(self, failure: errors.Error) -> bool:
         """Prepares a retry if it may help: waits, and switches to the next address. Reports whether to retry."""
         messages, self._messages = self._messages, None
-        successor, self._successor = self._successor, None
-        if successor is not None:
-            successor.close()
-        self._stay()
+        self._ahead.drop_successor()
+        self._ahead.stay()
         channel = self._channel if messages is None else messages.channel
         moves = messages is not None and messages.ending and isinstance(failure, errors.Unavailable)
         if messages is not None:
@@ -410,7 +340,8 @@ class Reading:
             self._bound.servers.settings.explain_end(failure)
         if self._closed.is_set():
             return False
-        if messages is not None and messages.receives and self._avoid_receiver(messages, failure):
+        if messages is not None and messages.receives and self._assembly.avoid_receiver(messages, failure):
+            _log.info("reading the stream of %s again, at row %d: %s", self._bound.name, self.rows, failure)
             return True
         if not self._bound.servers.settings.reconnect:
             return False
@@ -438,22 +369,6 @@ class Reading:
             return True
         return self._interruption.wait(failure, self.rows)
 
-    def _avoid_receiver(self, messages: Messages, failure: errors.Error) -> bool:
-        """Decides whether a failed stream is read again at once, because its receiver may be the cause."""
-        if messages.refusal:
-            self._receives, self._why = False, messages.refusal
-        elif isinstance(failure, errors.Unavailable) and (messages.lost_receiver or not messages.batches):
-            # The server may be unreachable only for the receiver, and the receiver may be what fails.
-            self._skips_receiver, self._why = True, failure.message
-        else:
-            settings = self._bound.servers.settings
-            # Without retries, the receiver that has broken the connection may still be ending.
-            ending = isinstance(failure, errors.Unavailable) and not settings.reconnect
-            if not receivers.is_gone(settings, messages.receiver, wait=ending):
-                return False
-        _log.info("reading the stream of %s again, at row %d: %s", self._bound.name, self.rows, failure)
-        return True
-
     def _check_complete(self) -> None:
         planned = self._endpoint.rows
         if planned is not None and planned != self.rows and self._bound.unit == "rows":
@@ -462,3 +377,15 @@ class Reading:
                 remedy="read again from the cursor of the last batch",
             )
         self._ended = True
+
+
+def _weakly(method: Callable[[Messages, Notice], None]) -> Callable[[Messages, Notice], None]:
+    """Returns a function that calls a method of an object which it does not keep alive: a stream that is dropped closes."""
+    known = weakref.WeakMethod(method)
+
+    def call(messages: Messages, notice: Notice) -> None:
+        found = known()
+        if found is not None:
+            found(messages, notice)
+
+    return call

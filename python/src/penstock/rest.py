@@ -1,20 +1,33 @@
-"""Plans the rest of a stream, and checks that it continues the stream."""
+"""Plans the rest of a stream, prepares to read it, and checks that it continues the stream."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from penstock import errors
+from penstock.assembly import Assembly
 from penstock.bound import BoundQuery, PlannedQuery
+from penstock.channel import Channel
 from penstock.fields import Cursor
-from penstock.messages import AGAIN, Origin
+from penstock.following import Notice
+from penstock.messages import AGAIN, Messages, Origin
 from penstock.plan import Endpoint, Plan
 
 
 class Rest:
     """What is left of the stream of one endpoint after a position."""
 
-    def __init__(self, bound: BoundQuery, plan: Plan, endpoint: Endpoint, shard: int | None) -> None:
+    def __init__(
+        self,
+        bound: BoundQuery,
+        plan: Plan,
+        endpoint: Endpoint,
+        shard: int | None,
+        *,
+        assembly: Assembly,
+        headers: Iterable[tuple[str, str]],
+        told: Callable[[Messages, Notice], None],
+    ) -> None:
         """Takes what was planned for the whole stream.
 
         Args:
@@ -22,11 +35,17 @@ class Rest:
             plan: the plan of the query.
             endpoint: one of the plan's endpoints.
             shard: the index of the shard to read, if there are several; None if the query selects one.
+            assembly: where the tensors of the stream are assembled.
+            headers: sent with each ticket.
+            told: called in another thread when a server knows where it ends the stream because it stops.
         """
         self._bound = bound
         self._plan = plan
         self._endpoint = endpoint
         self._shard = shard
+        self._assembly = assembly
+        self._headers = tuple(headers)
+        self._told = told
 
     def query(self, cursor: Cursor | None, rows: int) -> BoundQuery:
         """Returns the query for the rest.
@@ -44,8 +63,8 @@ class Rest:
         cursor: Cursor | None,
         rows: int,
         plan: Callable[[BoundQuery, Callable[[PlannedQuery], None]], PlannedQuery],
-    ) -> tuple[PlannedQuery, Endpoint] | None:
-        """Returns the plan of the rest, and the endpoint that has it; None if nothing remains.
+    ) -> Messages | None:
+        """Plans the rest, and prepares to read it; None if nothing remains, not even the report.
 
         Args:
             cursor: the position before the rest; None for the start of the stream.
@@ -67,7 +86,29 @@ class Rest:
                 remedy="read it from the start",
             )
         endpoint = self._endpoint_of(found, started=cursor is not None)
-        return None if endpoint is None else (found, endpoint)
+        return None if endpoint is None else self.prepared(cursor, found.channel, endpoint.ticket, found.plan)
+
+    def prepared(self, cursor: Cursor | None, channel: Channel, ticket: bytes, plan: Plan) -> Messages:
+        """Prepares to read the rest, without opening it.
+
+        Args:
+            cursor: the position before the rest; None for the start of the stream.
+            channel: the connection to the server that accepts the ticket.
+            ticket: the ticket.
+            plan: the plan of the ticket.
+        """
+        return Messages(
+            channel,
+            ticket,
+            self._plan.schema,
+            self.origin(cursor),
+            wire=self._bound.form.get("wire", "plain"),
+            local_socket=plan.local_socket,
+            tensor_plan=self._assembly.plan,
+            receiver=self._assembly.receives,
+            headers=self._headers,
+            told=self._told,
+        )
 
     def _check_same(self, found: PlannedQuery) -> None:
         """Checks that a plan of the rest is a part of the stream's plan.
