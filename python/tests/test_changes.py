@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from server import Server
-from test_stage import TABLE, House
+from stage_house import TABLE, House
 
 import penstock
 

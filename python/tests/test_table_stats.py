@@ -11,8 +11,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from server import BINARY, Server
+from stage_house import TABLE, House
 from test_markup import HOSTILE, Parsed
-from test_stage import TABLE, House
 
 import penstock
 
