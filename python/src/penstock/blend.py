@@ -8,7 +8,7 @@ from functools import lru_cache
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock import errors
+from penstock import errors, query
 
 SOURCE_TYPE = pa.dictionary(pa.int32(), pa.string())
 
@@ -46,10 +46,10 @@ class Blend:
             for at, field in enumerate(schemas[0])
         ]
         if source is not None and source in schemas[0].names:
-            raise errors.Invalid(
-                f"source: the members already have a column {source!r}",
-                remedy='choose another name, such as source="mix_source"; source=None adds no column',
-                faults=(errors.Fault(field="source", message=f"there is a column {source!r}"),),
+            raise query.invalid(
+                "source",
+                f"the members already have a column {source!r}",
+                'choose another name, such as source="mix_source"; source=None adds no column',
             )
         self._columns = pa.schema(fields)
         self._names = pa.array(names, pa.string())

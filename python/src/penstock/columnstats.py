@@ -112,7 +112,6 @@ class ColumnStatistics:
     @classmethod
     def of(cls, found: Mapping[str, Any], quantiles: tuple[float, ...]) -> Self:
         """Decodes a part of the server's answer, given the shares of its quantiles."""
-        histogram = found.get("histogram")
         counts = ("rows", "nulls", "values", "nan", "infinite", "sampled")
         return cls(
             name=str(found["name"]),
@@ -121,7 +120,7 @@ class ColumnStatistics:
             max=found.get("max"),
             distinct_exact=bool(found.get("distinct_exact", False)),
             quantiles=dict(zip(quantiles, found.get("quantiles") or (), strict=False)),
-            histogram=None if histogram is None else Histogram.of(histogram),
+            histogram=answers.part(found, "histogram", Histogram.of),
             top=tuple(FrequentValue.of(one) for one in found.get("top") or ()),
             zeros=answers.whole(found, "zeros"),
             empty=answers.whole(found, "empty"),

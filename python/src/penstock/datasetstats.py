@@ -139,7 +139,7 @@ class EntryStatistics:
     @classmethod
     def of(cls, found: Mapping[str, Any], quantiles: tuple[float, ...]) -> Self:
         """Decodes a part of the server's answer, given the shares of its quantiles."""
-        matches, keys, age = found.get("matches") or {}, found.get("keys"), found.get("age")
+        matches = found.get("matches") or {}
         return cls(
             name=str(found["name"]),
             table=str(found["table"]),
@@ -149,9 +149,9 @@ class EntryStatistics:
             match_rates={
                 str(one["partition"]): float(one["match_rate"]) for one in found.get("partitions") or ()
             },
-            keys=None if keys is None else EntryKeys.of(keys),
+            keys=answers.part(found, "keys", EntryKeys.of),
             note=str(found.get("note", "")),
-            age=None if age is None else ColumnStatistics.of(age, quantiles),
+            age=answers.part(found, "age", lambda age: ColumnStatistics.of(age, quantiles)),
             age_unit=str(found.get("age_unit", "")),
             columns=columns_of(found, quantiles),
             **{name: answers.whole(matches, name) for name in ("matched", "null_keys", "duplicates")},

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, Required, cast, get_args
 
-from penstock import errors, mistakes, query, shares
+from penstock import mistakes, query, shares
 from penstock.client import Client
 from penstock.fields import Query, RunQuery
 from penstock.query import Dataset
@@ -89,11 +89,11 @@ def check(members: Sequence[Member], shared: Mapping[str, Any], ends: Ends) -> t
         Invalid: there are no members, two members have the same name, or a member is wrong.
     """
     if isinstance(members, (str, bytes, Mapping)) or not isinstance(members, Sequence) or not members:
-        raise _invalid(
+        raise query.invalid(
             "mix", "must be a list of at least one member", "write mix=[{'dataset': name, 'weight': 1}]"
         )
     if len(members) > _MAX_MEMBERS:
-        raise _invalid(
+        raise query.invalid(
             "mix",
             f"has {len(members)} members, and at most {_MAX_MEMBERS} can be mixed",
             "mix fewer datasets",
@@ -104,7 +104,9 @@ def check(members: Sequence[Member], shared: Mapping[str, Any], ends: Ends) -> t
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         listed = ", ".join(map(repr, twice))
-        raise _invalid("mix", f"two members are named {listed}", "give each one its own name: {'name': …}")
+        raise query.invalid(
+            "mix", f"two members are named {listed}", "give each one its own name: {'name': …}"
+        )
     return checked
 
 
@@ -120,7 +122,9 @@ def step_rows(shared: Mapping[str, Any], world: int) -> int:
     """
     given = {name: shared[name] for name in _SIZES if shared.get(name) is not None}
     if len(given) > 1:
-        raise _invalid("batch_rows", "cannot be combined with global_batch_rows", "leave one of them out")
+        raise query.invalid(
+            "batch_rows", "cannot be combined with global_batch_rows", "leave one of them out"
+        )
     for name, value in given.items():
         return mistakes.whole(name, value, minimum=1) * (world if name == "batch_rows" else 1)
     return DEFAULT_BATCH_ROWS * world
@@ -132,10 +136,10 @@ DEFAULT_BATCH_ROWS = 8192
 def _member(at: str, member: Any, shared: Mapping[str, Any], ends: Ends) -> MemberSpec:
     if not isinstance(member, Mapping):
         remedy = "write a mapping: {'dataset': name, 'weight': 1}"
-        raise _invalid(at, f"must be a mapping, not {type(member).__name__}", remedy)
+        raise query.invalid(at, f"must be a mapping, not {type(member).__name__}", remedy)
     for name in ("dataset", "weight"):
         if member.get(name) is None:
-            raise _invalid(f"{at}.{name}", "is missing", f"add {name!r} to the member")
+            raise query.invalid(f"{at}.{name}", "is missing", f"add {name!r} to the member")
     own = {name: value for name, value in member.items() if name not in _OWN and value is not None}
     _check_fields(at, own)
     said = {
@@ -147,7 +151,7 @@ def _member(at: str, member: Any, shared: Mapping[str, Any], ends: Ends) -> Memb
         weight = shares.weight(member["weight"])
     except (TypeError, ValueError) as e:
         remedy = "write a positive number"
-        raise _invalid(f"{at}.weight", f"{member['weight']!r} is not a weight", remedy) from e
+        raise query.invalid(f"{at}.weight", f"{member['weight']!r} is not a weight", remedy) from e
     dataset = member["dataset"]
     return MemberSpec(
         name=str(member.get("name") or query.name(dataset)),
@@ -163,7 +167,7 @@ def _member(at: str, member: Any, shared: Mapping[str, Any], ends: Ends) -> Memb
 def _ends(at: str, value: Any) -> Ends:
     if value not in get_args(Ends):
         known = ", ".join(map(repr, get_args(Ends)))
-        raise _invalid(at, f"{value!r} is not what an end can mean", f"use {known}")
+        raise query.invalid(at, f"{value!r} is not what an end can mean", f"use {known}")
     return cast(Ends, value)
 
 
@@ -172,15 +176,9 @@ def _check_fields(at: str, fields: Mapping[str, Any]) -> None:
         if value is None:
             continue
         if name in _OF_MIX and not (name == "tail" and value == "drop"):
-            raise _invalid(f"{at}.{name}", "cannot be set here", _OF_MIX[name])
+            raise query.invalid(f"{at}.{name}", "cannot be set here", _OF_MIX[name])
         if name == "wire" and value not in ("plain", "auto"):
             remedy = "leave it out, or read the dataset without a mix"
-            raise _invalid(f"{at}.wire", f"{value!r}: the batches of a mix are plain", remedy)
+            raise query.invalid(f"{at}.wire", f"{value!r}: the batches of a mix are plain", remedy)
         if name not in Query.__annotations__:
             raise TypeError(f"{at} has an unknown field {name!r}")
-
-
-def _invalid(field: str, message: str, remedy: str) -> errors.Invalid:
-    return errors.Invalid(
-        f"{field}: {message}", remedy=remedy, faults=(errors.Fault(field=field, message=message),)
-    )

@@ -10,8 +10,8 @@ import operator
 from collections.abc import Mapping, Sequence
 from typing import Any, SupportsIndex, get_args, get_type_hints
 
-from penstock.errors import Fault, Invalid
 from penstock.fields import Query
+from penstock.query import invalid
 
 # Fields that take whole numbers, and those of them that also take text.
 _WHOLE = [name for name, form in get_type_hints(Query).items() if SupportsIndex in get_args(form)]
@@ -30,7 +30,7 @@ def refuse(fields: Mapping[str, Any]) -> None:
     said = {name: value for name, value in fields.items() if value is not None}
     shuffle = said.get("shuffle")
     if isinstance(shuffle, bool):
-        raise _invalid(
+        raise invalid(
             "shuffle",
             f"{shuffle} does not say what to shuffle",
             'write order="shuffled", seed=1; shuffle may then be "requests", "rows" or "splits"'
@@ -39,21 +39,21 @@ def refuse(fields: Mapping[str, Any]) -> None:
         )
     columns = said.get("columns")
     if isinstance(columns, str):
-        raise _invalid("columns", f"{columns!r} is one name, not a list", f"write columns=[{columns!r}]")
+        raise invalid("columns", f"{columns!r} is one name, not a list", f"write columns=[{columns!r}]")
     shard = said.get("shard")
     if isinstance(shard, int):
-        raise _invalid(
+        raise invalid(
             "shard", f"{shard!r} lacks the number of shards", f"write shard=({int(shard)}, 4) for one of 4"
         )
     if isinstance(said.get("filter"), list | tuple):
-        raise _invalid(
+        raise invalid(
             "filter", "must be a string in SQL syntax", "write filter=\"label = 1 AND country = 'de'\""
         )
     for name in _WHOLE:
         if name in said and not (name in _OR_TEXT and isinstance(said[name], str)):
             whole(name, said[name])
     if said.get("seed") and said.get("order", "stored") == "stored" and "cursor" not in said:
-        raise _invalid(
+        raise invalid(
             "seed",
             'has no effect without order="shuffled"',
             f'write order="shuffled", seed={said["seed"]}, or leave seed out',
@@ -78,7 +78,7 @@ def whole(name: str, value: Any, form: str = "{name}={value}", minimum: int | No
         pass
     else:
         if minimum is not None and found < minimum:
-            raise _invalid(
+            raise invalid(
                 name,
                 f"must be at least {minimum}, not {found}",
                 f"write {form.format(name=name, value=minimum)}",
@@ -87,7 +87,7 @@ def whole(name: str, value: Any, form: str = "{name}={value}", minimum: int | No
     meant = _nearest(value)
     written = form.format(name=name, value=max(0, 1 if meant is None else meant))
     remedy = f"write {written}" if meant is not None else f"write a whole number, such as {written}"
-    raise _invalid(name, f"{value!r} is not a whole number", remedy)
+    raise invalid(name, f"{value!r} is not a whole number", remedy)
 
 
 def names(field: str, value: Any) -> list[str] | None:
@@ -99,11 +99,11 @@ def names(field: str, value: Any) -> list[str] | None:
     if value is None:
         return None
     if isinstance(value, str):
-        raise _invalid(field, f"{value!r} is one name, not a list", f"write {field}=[{value!r}]")
+        raise invalid(field, f"{value!r} is one name, not a list", f"write {field}=[{value!r}]")
     found = list(value)
     for one in found:
         if not isinstance(one, str):
-            raise _invalid(field, f"{one!r} is not a name", f"write texts in {field}")
+            raise invalid(field, f"{one!r} is not a name", f"write texts in {field}")
     return found
 
 
@@ -118,12 +118,12 @@ def arguments(field: str, values: Sequence[Any]) -> list[str]:
             continue
         if isinstance(one, list | tuple):
             written = ", ".join(repr(name) for name in one)
-            raise _invalid(
+            raise invalid(
                 field,
                 f"{one!r} is a list, not a name",
                 f"pass each name as an argument of its own: {written}",
             )
-        raise _invalid(field, f"{one!r} is not a name", "pass each name as a text")
+        raise invalid(field, f"{one!r} is not a name", "pass each name as a text")
     return list(values)
 
 
@@ -135,7 +135,3 @@ def _nearest(value: Any) -> int | None:
         except (TypeError, ValueError, OverflowError):
             continue
     return None
-
-
-def _invalid(field: str, message: str, remedy: str) -> Invalid:
-    return Invalid(f"{field}: {message}", remedy=remedy, faults=(Fault(field=field, message=message),))

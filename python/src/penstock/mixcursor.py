@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from penstock import errors, query
 from penstock.fields import Cursor
-from penstock.position import Position
+from penstock.position import Position, listed
 
 VERSION = 1
 
@@ -87,9 +87,8 @@ class MixPosition:
         cursors = Position.of(given).of_rank(*shard).cursors
         steps = sorted({int(one["step"]) for one in cursors})
         if len(steps) > 1:
-            listed = ", ".join(map(str, steps))
             raise errors.Invalid(
-                f"the cursors are from different steps: {listed}",
+                f"the cursors are from different steps: {listed(steps)}",
                 remedy="save the state of every rank after the same step",
             )
         try:
@@ -118,7 +117,7 @@ def check(cursor: Mapping[str, Any], names: Sequence[str]) -> None:
         )
     if list(found) != list(names):
         raise errors.Invalid(
-            f"the cursor is from a mix of {_listed(found)}, but this one is of {_listed(names)}",
+            f"the cursor is from a mix of {listed(found)}, but this one is of {listed(names)}",
             remedy="list the same members in the same order; weights and their queries' columns may change",
         )
 
@@ -145,7 +144,3 @@ def _written(cursors: Sequence[Cursor]) -> Any:
     if not cursors:
         return None
     return cursors[0] if len(cursors) == 1 else list(cursors)
-
-
-def _listed(names: Sequence[Any]) -> str:
-    return ", ".join(str(name) for name in names)

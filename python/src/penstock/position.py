@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -75,7 +75,7 @@ class Position:
         own = self._own(rank, world)
         if not own:
             raise errors.Invalid(
-                f"the state is from rank {_listed(there)} of {self.shards}, but this is rank {rank} of {world}",
+                f"the state is from rank {listed(there)} of {self.shards}, but this is rank {rank} of {world}",
                 remedy="load merge_states of the states of all ranks",
             )
         return replace(self, cursors=own)
@@ -183,14 +183,14 @@ def check_ranks(cursors: Sequence[Cursor]) -> None:
     twice = sorted({index for index, of in shards if shards.count((index, of)) > 1})
     if twice:
         raise errors.Invalid(
-            f"two states are from rank {_listed(twice)}", remedy="merge one state of each rank"
+            f"two states are from rank {listed(twice)}", remedy="merge one state of each rank"
         )
 
 
 def _check_equal(what: str, found: set[int]) -> None:
     if len(found) > 1:
         raise errors.Invalid(
-            f"the states are from different {what}s: {_listed(sorted(found))}",
+            f"the states are from different {what}s: {listed(sorted(found))}",
             remedy="merge states that were saved at the same step",
         )
 
@@ -224,5 +224,6 @@ def parsed(text: str | bytes) -> Any:
         raise errors.Invalid(f"the state is not JSON: {e}", remedy=_LOAD) from e
 
 
-def _listed(numbers: Sequence[int]) -> str:
-    return ", ".join(map(str, numbers))
+def listed(values: Iterable[object]) -> str:
+    """Writes several values, such as ranks or steps, for a message."""
+    return ", ".join(map(str, values))

@@ -18,8 +18,8 @@ import pyarrow as pa
 
 from penstock.fields import RunQuery
 
-# The operators of comparisons, and their opposites for exchanged operands.
 COMPARISONS = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+"""The operators of comparisons, and their opposites for exchanged operands."""
 
 # A server refuses filters with more than 64 KiB.
 _MAX_BYTES = 64 << 10
@@ -58,7 +58,7 @@ class Pushdown:
         literal = self._literal(column, value)
         if literal is None or operator not in COMPARISONS:
             return None
-        return f"{_name(column)} {operator} {literal}"
+        return f"{quoted(column)} {operator} {literal}"
 
     def among(self, column: str, values: Iterable[Any]) -> str | None:
         """Returns a condition that a column has one of some values; None if engines may disagree about it."""
@@ -66,13 +66,13 @@ class Pushdown:
         known = [literal for literal in literals if literal is not None]
         if not known or len(known) < len(literals):
             return None
-        return f"{_name(column)} IN ({', '.join(known)})"
+        return f"{quoted(column)} IN ({', '.join(known)})"
 
     def is_null(self, column: str, *, negated: bool = False) -> str | None:
         """Returns a condition that a column is null, or that it is not."""
         if column not in self._columns:
             return None
-        return f"{_name(column)} IS {'NOT ' if negated else ''}NULL"
+        return f"{quoted(column)} IS {'NOT ' if negated else ''}NULL"
 
     def starts_with(self, column: str, text: Any) -> str | None:
         """Returns a condition that a column of strings starts with a text."""
@@ -80,7 +80,7 @@ class Pushdown:
             return None
         escaped = "".join(f"\\{one}" if one in "%_\\" else one for one in text)
         literal = _text(f"{escaped}%")
-        return None if literal is None else f"{_name(column)} LIKE {literal}"
+        return None if literal is None else f"{quoted(column)} LIKE {literal}"
 
     def query(self, names: Iterable[str] | None, conditions: Iterable[str]) -> RunQuery:
         """Returns the query with some of its columns, for the rows that satisfy its own filter and the conditions.
@@ -139,8 +139,9 @@ def _output(column: Any) -> str:
     return str(column.get("name", column["column"])) if isinstance(column, Mapping) else str(column)
 
 
-def _name(column: str) -> str:
-    return '"' + column.replace('"', '""') + '"'
+def quoted(name: str) -> str:
+    """Writes a name as an identifier of SQL."""
+    return '"' + name.replace('"', '""') + '"'
 
 
 def literal(kind: pa.DataType, value: Any) -> str | None:

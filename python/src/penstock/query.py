@@ -122,6 +122,6 @@ def _plain(at: str, value: Any) -> Any:
     raise invalid(at, f"a value of type {type(value).__name__} cannot be written as JSON")
 
 
-def invalid(field: str, message: str) -> Invalid:
+def invalid(field: str, message: str, remedy: str = "") -> Invalid:
     """Creates the exception for a mistake in one field."""
-    return Invalid(f"{field}: {message}", faults=(Fault(field=field, message=message),))
+    return Invalid(f"{field}: {message}", remedy=remedy, faults=(Fault(field=field, message=message),))

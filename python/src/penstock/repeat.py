@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from penstock import errors, mistakes, reports
+from penstock import errors, mistakes, query, reports
 from penstock.bound import BoundQuery
 from penstock.fields import Cursor, RunQuery
 from penstock.markup import Report
@@ -30,12 +30,14 @@ def epochs(repeat: Any, fields: Mapping[str, Any]) -> int | None:
     """
     for name in ("limit", "endpoints"):
         if fields.get(name) is not None:
-            raise _invalid(f"cannot be combined with {name}", f"leave repeat or {name} out")
+            raise query.invalid("repeat", f"cannot be combined with {name}", f"leave repeat or {name} out")
     number = None if repeat == "forever" else mistakes.whole("repeat", repeat, minimum=1)
     first = fields.get("epoch") or 0
     if number is not None and not fields.get("cursor") and first >= number:
-        raise _invalid(
-            f"{number} epochs are the epochs 0 to {number - 1}, without {first}", f"write repeat={first + 1}"
+        raise query.invalid(
+            "repeat",
+            f"{number} epochs are the epochs 0 to {number - 1}, without {first}",
+            f"write repeat={first + 1}",
         )
     return number
 
@@ -69,13 +71,14 @@ class RepeatedStream(Stream):
         """
         super().__init__(bound, readings, plan, start)
         if len(readings) != 1:
-            raise _invalid("the query has several shards", "name one: shard=(0, 4)")
+            raise query.invalid("repeat", "the query has several shards", "name one: shard=(0, 4)")
         first = start[0] if isinstance(start, list) else start
         self._epoch = int(first["epoch"] if first else bound.form.get("epoch", 0))
         self._from_step = int(first["step"]) if first else 0
         self._number = number
         if number is not None and self._epoch >= number:
-            raise _invalid(
+            raise query.invalid(
+                "repeat",
                 f"the cursor is from epoch {self._epoch}, and {number} epochs end with epoch {number - 1}",
                 f"write repeat={self._epoch + 1}",
             )
@@ -106,7 +109,9 @@ class RepeatedStream(Stream):
         Raises:
             Invalid: always.
         """
-        raise _invalid("a manifest is of one epoch", "read one epoch, or call Client.manifest for each")
+        raise query.invalid(
+            "repeat", "a manifest is of one epoch", "read one epoch, or call Client.manifest for each"
+        )
 
     def _batches(self) -> int | None:
         return None
@@ -126,7 +131,9 @@ class RepeatedStream(Stream):
         end = ended.cursor
         assert end is not None  # an ended stream has a report with the last cursor
         if int(end["step"]) == 0:
-            raise _invalid(f"epoch {self._epoch} has no batch", "leave repeat out, or check the filter")
+            raise query.invalid(
+                "repeat", f"epoch {self._epoch} has no batch", "leave repeat out, or check the filter"
+            )
         bound = BoundQuery(self._bound.servers, self._form_after(end)).restarted(self._plan, None)
         found = retried(bound.plan, bound.servers.settings.reconnect, self._ending)
         if not found.plan.schema.equals(self._plan.schema):
@@ -168,8 +175,3 @@ class RepeatedStream(Stream):
         """Closes the stream, on the server too. Cursor and report remain available."""
         self._ending.set()
         super().close()
-
-
-def _invalid(message: str, remedy: str) -> errors.Invalid:
-    faults = (errors.Fault(field="repeat", message=message),)
-    return errors.Invalid(f"repeat: {message}", remedy=remedy, faults=faults)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from penstock import errors
+from penstock import query
 
 WINDOW = 10_000
 """The number of consecutive rows over which shares are promised."""
@@ -92,11 +92,7 @@ def divide(weights: Sequence[Fraction], lanes: Sequence[int], rows: int) -> tupl
     while _divided(parts, lanes, enough) is None:
         enough *= 2
     message = f"batches of whole lanes cannot keep the shares within 1 % in steps of {rows} rows"
-    raise errors.Invalid(
-        f"global_batch_rows: {message}",
-        remedy=f"write global_batch_rows={enough}, or use fewer lanes",
-        faults=(errors.Fault(field="global_batch_rows", message=message),),
-    )
+    raise query.invalid("global_batch_rows", message, f"write global_batch_rows={enough}, or use fewer lanes")
 
 
 def _divided(parts: Sequence[Fraction], lanes: Sequence[int], rows: int) -> tuple[Share, ...] | None:

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from penstock import errors
 from penstock.plan import Plan
+from penstock.predicates import quoted
 from penstock.query import invalid
 
 if TYPE_CHECKING:
@@ -246,12 +247,12 @@ class SqlRows:
             table = _Table(client, name, plan, columns)
             self._tables.append(table)
             self._session.register(f"penstock_table_{number}", table)
-            quoted = [_quoted(part) for part in names.tables[name]]
-            if len(quoted) == _MAX_PARTS:
-                self._session.execute(f"ATTACH IF NOT EXISTS ':memory:' AS {quoted[0]}")
-            self._session.execute(f"CREATE SCHEMA IF NOT EXISTS {'.'.join(quoted[:-1])}")
+            path = [quoted(part) for part in names.tables[name]]
+            if len(path) == _MAX_PARTS:
+                self._session.execute(f"ATTACH IF NOT EXISTS ':memory:' AS {path[0]}")
+            self._session.execute(f"CREATE SCHEMA IF NOT EXISTS {'.'.join(path[:-1])}")
             self._session.execute(
-                f"CREATE OR REPLACE VIEW {'.'.join(quoted)} AS SELECT * FROM temp.penstock_table_{number}"
+                f"CREATE OR REPLACE VIEW {'.'.join(path)} AS SELECT * FROM temp.penstock_table_{number}"
             )
 
     def _described(self) -> str:
@@ -267,12 +268,8 @@ class SqlRows:
             seen.add(name.lower())
             to = _CASTS.get(kind) or ("VARCHAR" if kind.startswith("ENUM(") and kind.endswith(")") else None)
             if to is not None:
-                casts.append(f"CAST({_quoted(name)} AS {to}) AS {_quoted(name)}")
+                casts.append(f"CAST({quoted(name)} AS {to}) AS {quoted(name)}")
             elif "HUGEINT" in kind:
                 raise invalid("sql", f"returns column {name} of type {kind}; cast its values to BIGINT")
         replaced = f" REPLACE ({', '.join(casts)})" if casts else ""
         return f"SELECT *{replaced} FROM (\n{self._text}\n)"
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

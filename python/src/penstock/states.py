@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from penstock import errors
-from penstock.position import Position, check_ranks, parsed
+from penstock.position import Position, check_ranks, listed, parsed
 
 
 def merge_states(states: Iterable[Any] | Mapping[str, Any] | str | bytes) -> dict[str, Any]:
@@ -37,9 +37,8 @@ def merge_states(states: Iterable[Any] | Mapping[str, Any] | str | bytes) -> dic
     furthest = max(positions, key=lambda one: one.step)
     behind = {one.step for one in positions if one.step != furthest.step and not one.ended}
     if behind:
-        steps = ", ".join(map(str, sorted({*behind, furthest.step})))
         raise errors.Invalid(
-            f"the states are from different steps: {steps}",
+            f"the states are from different steps: {listed(sorted({*behind, furthest.step}))}",
             remedy="save the state of every rank after the same step",
         )
     cursors = {json.dumps(c, sort_keys=True): c for one in positions for c in one.cursors}
@@ -100,17 +99,13 @@ def _check_no_rank_missing(positions: Sequence[Position]) -> None:
     of = max(one.shards for one in positions)
     missing = sorted(set(range(of)) - set(ranks))
     twice = sorted({rank for rank in ranks if ranks.count(rank) > 1})
-    faults = [f"no state is from rank {_listed(missing)}"] if missing else []
-    faults += [f"two states are from rank {_listed(twice)}"] if twice else []
+    faults = [f"no state is from rank {listed(missing)}"] if missing else []
+    faults += [f"two states are from rank {listed(twice)}"] if twice else []
     if faults:
         raise errors.Invalid(
             f"of {of} ranks {' and '.join(faults)}",
             remedy="merge one state of each rank; load_state_dict accepts the state of one rank only for that rank",
         )
-
-
-def _listed(numbers: Sequence[int]) -> str:
-    return ", ".join(map(str, numbers))
 
 
 def _rank(state: Any) -> Position:
@@ -145,7 +140,7 @@ def _workers(state: Mapping[str, Any]) -> list[Position]:
     if missing or len(workers) != of:
         raise errors.Invalid(
             f"the loader's state has {len(workers)} of {of} workers"
-            + (f", and none of worker {_listed(missing)}" if missing else ""),
+            + (f", and none of worker {listed(missing)}" if missing else ""),
             remedy="load the state as the StatefulDataLoader returned it",
         )
     return workers
@@ -178,7 +173,7 @@ def _furthest(workers: list[Position]) -> Position:
     first = furthest.step if any(one.cursors for one in workers) else due[0]
     if due != list(range(first, first + len(workers))):
         raise errors.Invalid(
-            f"the loader's workers are not at consecutive steps: {', '.join(map(str, due))} come next",
+            f"the loader's workers are not at consecutive steps: {listed(due)} come next",
             remedy="make the StatefulDataLoader with in_order=True",
         )
     return replace(furthest, every=(0, 1), ended=all(one.ended for one in workers))

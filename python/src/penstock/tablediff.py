@@ -77,7 +77,7 @@ class DiffFiles:
     def of(cls, found: Mapping[str, Any]) -> Self:
         """Decodes a part of the server's answer."""
         counts = {name: FileCounts.of(found[name]) for name in ("added", "removed", "deletes")}
-        return cls(**counts, same=FileCounts.of(found["same"]) if "same" in found else None)
+        return cls(**counts, same=answers.part(found, "same", FileCounts.of))
 
 
 @dataclass(frozen=True)
@@ -188,14 +188,13 @@ class TableDiff:
     @classmethod
     def of(cls, found: Mapping[str, Any]) -> Self:
         """Decodes a server's result."""
-        columns, keys = found.get("columns"), found.get("keys")
         return cls(
             table=str(found["table"]),
             before=DiffState.of(found["from"]),
             after=DiffState.of(found["to"]),
             files=DiffFiles.of(found["files"]),
-            columns=None if columns is None else DiffColumns.of(columns),
+            columns=answers.part(found, "columns", DiffColumns.of),
             partitions={str(one["partition"]): DiffFiles.of(one) for one in found["partitions"]},
             more_partitions=int(found.get("more_partitions", 0)),
-            keys=None if keys is None else DiffKeys.of(keys),
+            keys=answers.part(found, "keys", DiffKeys.of),
         )

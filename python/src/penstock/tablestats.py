@@ -83,7 +83,6 @@ class Statistics:
         """Decodes a server's two results: the statistics, and their page."""
         found, page = results
         quantiles = tuple(float(one) for one in found["quantiles"])
-        label, against = found.get("label"), found.get("against")
         return cls(
             **{
                 name: str(found.get(name, ""))
@@ -101,8 +100,8 @@ class Statistics:
                 str(one["name"]): EntryStatistics.of(one, quantiles) for one in found.get("entries") or ()
             },
             partitions={str(one["partition"]): int(one["rows"]) for one in found.get("partitions") or ()},
-            label=None if label is None else LabelStatistics.of(label),
-            against=None if against is None else StatisticsComparison.of(against, quantiles),
+            label=answers.part(found, "label", LabelStatistics.of),
+            against=answers.part(found, "against", lambda base: StatisticsComparison.of(base, quantiles)),
             page=str(page["html"]),
         )
 

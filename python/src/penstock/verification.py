@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
+from penstock import answers
 from penstock.markup import Report
 
 
@@ -74,8 +75,7 @@ class Finding:
         texts: dict[str, Any] = {
             name: str(found.get(name, "")) for name in ("grade", "kind", "message", "table", "file")
         }
-        limit = found.get("limit")
-        return cls(**texts, limit=None if limit is None else BrokenLimit.of(limit))
+        return cls(**texts, limit=answers.part(found, "limit", BrokenLimit.of))
 
 
 @dataclass(frozen=True)
@@ -149,14 +149,13 @@ class VerifiedTable:
     @classmethod
     def of(cls, found: Mapping[str, Any]) -> Self:
         """Decodes a part of the server's answer."""
-        join = found.get("join")
         return cls(
             name=str(found["name"]),
             table=str(found["table"]),
             rows=int(found["rows"]),
             files=len(found["files"]),
             left_out=int(found["left_out"]),
-            keys=None if join is None else VerifiedKeys.of(join),
+            keys=answers.part(found, "join", VerifiedKeys.of),
         )
 
 

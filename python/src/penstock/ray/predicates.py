@@ -7,6 +7,8 @@ from typing import Any
 import pyarrow as pa
 from ray.data.expressions import BinaryExpr, ColumnExpr, Expr, LiteralExpr, Operation, UnaryExpr
 
+from penstock.predicates import COMPARISONS, quoted
+
 _COMPARISONS = {
     Operation.EQ: "=",
     Operation.NE: "<>",
@@ -15,8 +17,6 @@ _COMPARISONS = {
     Operation.GT: ">",
     Operation.GE: ">=",
 }
-# The same comparison with its operands exchanged.
-_MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _JUNCTIONS = {Operation.AND: "AND", Operation.OR: "OR"}
 _NULLS = {Operation.IS_NULL: "IS NULL", Operation.IS_NOT_NULL: "IS NOT NULL"}
 
@@ -37,12 +37,12 @@ def filter_of(condition: Expr, schema: pa.Schema) -> str | None:
         return None if left is None or right is None else f"({left} {_JUNCTIONS[condition.op]} {right})"
     if isinstance(condition, UnaryExpr) and condition.op in _NULLS:
         column = _column(condition.operand, schema)
-        return None if column is None else f"{_quoted(column.name)} {_NULLS[condition.op]}"
+        return None if column is None else f"{quoted(column.name)} {_NULLS[condition.op]}"
     if isinstance(condition, BinaryExpr) and condition.op in _COMPARISONS:
         comparison = _COMPARISONS[condition.op]
         if isinstance(condition.left, ColumnExpr):
             return _compared(condition.left, comparison, condition.right, schema)
-        return _compared(condition.right, _MIRRORED[comparison], condition.left, schema)
+        return _compared(condition.right, COMPARISONS[comparison], condition.left, schema)
     return None
 
 
@@ -51,7 +51,7 @@ def _compared(side: Expr, comparison: str, other: Expr, schema: pa.Schema) -> st
     if column is None or not isinstance(other, LiteralExpr):
         return None
     literal = _literal(other.value, column.type)
-    return None if literal is None else f"{_quoted(column.name)} {comparison} {literal}"
+    return None if literal is None else f"{quoted(column.name)} {comparison} {literal}"
 
 
 def _column(side: Expr, schema: pa.Schema) -> pa.Field | None:
@@ -69,7 +69,3 @@ def _literal(value: Any, of: pa.DataType) -> str | None:
         text = pa.types.is_string(of) or pa.types.is_large_string(of)
         return "'" + value.replace("'", "''") + "'" if text and value.isprintable() else None
     return None
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
