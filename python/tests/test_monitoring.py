@@ -148,7 +148,7 @@ def token(folder: Path) -> tuple[str, list[str]]:
 def reported(client: penstock.Client, waited: float) -> None:
     """Reports a trainer that waits for a share of its time."""
     report = {"dataset": "d", "plan": "p", "rows": 1, "batches": 1, "seconds": 1.0, "waited": waited}
-    client.tell("stall", report, timeout=10)
+    client._tell("stall", report, timeout=10)
 
 
 def staged(client: penstock.Client) -> None:

@@ -118,7 +118,7 @@ def test_steps_have_spans(fake: penstock.Client, api: Api, monkeypatch: pytest.M
     monkeypatch.setattr(penstock.settings.Settings, "options", spied)
     with fake.read("numbers") as stream:
         steps = [stream.cursor["step"] for _ in stream if isinstance(stream.cursor, dict)]
-        found = stream.traces
+        found = stream._traces
     assert (traces.HEADER, PARENT) in sent
     assert found is not None
     even = [step for step in steps if step % 2 == 0]

@@ -167,7 +167,7 @@ class Client(QueryCalls, DescribeCalls, PublishCalls, ChangeCalls):
         results = self._servers.call(lambda client, _: list(client.do_action(action, options)))
         return ServerStatus.of(only("status", results).body.to_pybytes())
 
-    def tell(self, name: str, message: Mapping[str, Any], *, timeout: float) -> None:
+    def _tell(self, name: str, message: Mapping[str, Any], *, timeout: float) -> None:
         """Sends a message to the current server, as an action without a meaningful result.
 
         Args:

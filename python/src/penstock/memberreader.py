@@ -218,7 +218,7 @@ class MemberReader:
 
     def _read(self, fields: dict[str, Any]) -> Stream:
         def ask() -> Stream:
-            return self._client.read_once(self.spec.dataset, **fields)
+            return self._client._read_once(self.spec.dataset, **fields)
 
         return ask() if self._stream is None else retried(ask, self._client.reconnect, self._closed)
 

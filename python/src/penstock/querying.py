@@ -88,11 +88,10 @@ class QueryCalls:
             fields: the query's other fields.
         """
         return self._servers.retried(
-            lambda: self.read_once(dataset, progress=progress, repeat=repeat, **fields)
+            lambda: self._read_once(dataset, progress=progress, repeat=repeat, **fields)
         )
 
-    @lists(RunQuery, Query)
-    def read_once(
+    def _read_once(
         self,
         dataset: Dataset,
         *,
@@ -100,14 +99,7 @@ class QueryCalls:
         repeat: Repeat | None = None,
         **fields: Unpack[Query],
     ) -> Stream:
-        """Opens the stream of a query like `read`, but tries each address once, for callers that retry themselves.
-
-        Args:
-            dataset: as in `read`.
-            progress: as in `read`.
-            repeat: as in `read`.
-            fields: as in `read`.
-        """
+        """Opens the stream of a query like `read`, but tries each address once, for callers that retry themselves."""
         number = None if repeat is None else epochs(repeat, fields)
 
         def ask(form: dict[str, Any]) -> Stream:
@@ -138,7 +130,7 @@ class QueryCalls:
 
         def open_stream(closed: threading.Event) -> Stream:
             return self._servers.retried(
-                lambda: self.read_once(dataset, progress=progress, repeat=repeat, **fields), closed
+                lambda: self._read_once(dataset, progress=progress, repeat=repeat, **fields), closed
             )
 
         return AsyncStream(open_stream)
@@ -301,14 +293,14 @@ class QueryCalls:
         found = bound.plan()
         start = bound.form.get("cursor") or None
         stream = Stream(bound, Reading.all_of(bound, found), found.plan, start, ordered=found.ordered)
-        stream.show_progress(progress)
+        stream._show_progress(progress)
         return stream
 
     def _repeated(self, bound: BoundQuery, progress: ProgressOption, number: int | None) -> Stream:
         found = bound.plan()
         start = bound.form.get("cursor") or None
         stream = RepeatedStream(bound, Reading.all_of(bound, found), found.plan, start, number)
-        stream.show_progress(progress)
+        stream._show_progress(progress)
         return stream
 
 

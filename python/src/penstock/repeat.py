@@ -151,7 +151,7 @@ class RepeatedStream(Stream):
         # Until the first batch, the position is the end of the previous epoch.
         self._start, self._readings, self._at = end, Reading.all_of(bound, found), 0
         if self._tensor_plan is not None:
-            self.accept_blocks(self._tensor_plan)
+            self._accept_blocks(self._tensor_plan)
         if self._closed:
             self.close()
 

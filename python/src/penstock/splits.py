@@ -51,7 +51,7 @@ class Split:
         """
         reading = Reading(self._bound, self._plan, self._endpoint)
         stream = Stream(self._bound, [reading], self._plan, ordered=True)
-        stream.show_progress(progress)
+        stream._show_progress(progress)
         return stream
 
     def __repr__(self) -> str:

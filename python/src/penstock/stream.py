@@ -197,12 +197,12 @@ class Stream(BatchIterator):
             )
         return batches
 
-    def show_progress(self, option: ProgressOption = True) -> None:
+    def _show_progress(self, option: ProgressOption = True) -> None:
         """Shows progress from now on; "auto" shows it only on a terminal."""
         if self._progress is None:
             self._progress = Progress.make(option, self._name, self._rows(), self._batches())
 
-    def accept_blocks(self, plan: bytes) -> None:
+    def _accept_blocks(self, plan: bytes) -> None:
         """Accepts a `penstock.rings.Block` instead of each batch, where the server or a receiver can assemble it on this host.
 
         Args:
@@ -213,7 +213,7 @@ class Stream(BatchIterator):
             reading.accept_blocks(plan)
 
     @property
-    def traces(self) -> Traces | None:
+    def _traces(self) -> Traces | None:
         """The traces of its steps; None if the program traces nothing, or if several shards are read."""
         return self._readings[0].traces if len(self._readings) == 1 else None
 

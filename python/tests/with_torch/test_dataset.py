@@ -170,7 +170,7 @@ def test_workers_that_plan_concurrently_read_the_same_snapshots(
         table = own.lake.catalog.load_table("ml.events")
         table.append(table.scan(limit=100).to_arrow().cast(table.scan().to_arrow().schema))
         own.lake.catalog.engine.dispose()
-        read = penstock.Client.read_once
+        read = penstock.Client._read_once
         planned: list[str] = []
 
         def overtaken(client: penstock.Client, *args: Any, **fields: Any) -> penstock.Stream:
@@ -179,7 +179,7 @@ def test_workers_that_plan_concurrently_read_the_same_snapshots(
             planned.append(stream.plan.id)
             return stream
 
-        monkeypatch.setattr(penstock.Client, "read_once", overtaken)
+        monkeypatch.setattr(penstock.Client, "_read_once", overtaken)
         assert sum(map(len, rows(ds))) == ROWS
         assert len(planned) == 2
         assert planned[0] != planned[1]
@@ -208,7 +208,7 @@ def test_epochs_after_a_dataset_got_an_entry_plan_once(
                 time.sleep(0.05)
                 with contextlib.suppress(penstock.Unavailable):  # the dataset changes during the call
                     names = client.schema("d").names
-        read = penstock.Client.read_once
+        read = penstock.Client._read_once
         pins: list[Any] = []
 
         def noting(client: penstock.Client, *args: Any, **fields: Any) -> penstock.Stream:
@@ -216,7 +216,7 @@ def test_epochs_after_a_dataset_got_an_entry_plan_once(
             pins.append(stream.plan.pin)
             return stream
 
-        monkeypatch.setattr(penstock.Client, "read_once", noting)
+        monkeypatch.setattr(penstock.Client, "_read_once", noting)
         for epoch in (1, 2, 3):
             ds.set_epoch(epoch)
             assert "bonus" in next(iter(ds))[0].schema.names

@@ -250,7 +250,7 @@ def test_partially_constructed_stream_is_freed_without_errors() -> None:
 
 
 class Heard:
-    """Replaces `Client.tell`, and records the messages."""
+    """Replaces `Client._tell`, and records the messages."""
 
     def __init__(self, failure: Exception | None = None) -> None:
         self.told: list[tuple[str, dict[str, Any]]] = []
@@ -269,7 +269,7 @@ def test_waiting_time_is_reported_to_the_server(
     here: Watched, prefetch: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     heard = Heard()
-    monkeypatch.setattr(penstock.Client, "tell", lambda *a, **k: heard(*a, **k))
+    monkeypatch.setattr(penstock.Client, "_tell", lambda *a, **k: heard(*a, **k))
     monkeypatch.setattr("penstock.torch.meter._EVERY", 0.0)
     ds = here.dataset(prefetch=prefetch)
     plan = ds.plan().id
@@ -303,7 +303,7 @@ def test_busy_server_gets_reports_later(
     here: Watched, monkeypatch: pytest.MonkeyPatch, passing: penstock.Error
 ) -> None:
     heard = Heard(passing)
-    monkeypatch.setattr(penstock.Client, "tell", lambda *a, **k: heard(*a, **k))
+    monkeypatch.setattr(penstock.Client, "_tell", lambda *a, **k: heard(*a, **k))
     monkeypatch.setattr("penstock.torch.meter._EVERY", 0.0)
     assert len(rows(here.dataset())) == 10
     assert len(heard.told) > 1
@@ -313,7 +313,7 @@ def test_busy_server_gets_reports_later(
 # spec: trainer-18
 def test_report_failures_are_silent(here: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
     heard = Heard(penstock.Invalid("unknown action"))
-    monkeypatch.setattr(penstock.Client, "tell", lambda *a, **k: heard(*a, **k))
+    monkeypatch.setattr(penstock.Client, "_tell", lambda *a, **k: heard(*a, **k))
     monkeypatch.setattr("penstock.torch.meter._EVERY", 0.0)
     assert len(rows(here.dataset())) == 10
     assert len(heard.told) == 1
@@ -332,4 +332,4 @@ def test_epoch_is_reported_at_its_end_to_any_server(here: Watched, caplog: Any) 
 def test_reporting_to_a_stopped_server_is_silent(here: Watched) -> None:
     del here
     with penstock.connect("127.0.0.1:1", reconnect=0.0) as client, pytest.raises(penstock.Unavailable):
-        client.tell("stall", {"rows": 1}, timeout=0.5)
+        client._tell("stall", {"rows": 1}, timeout=0.5)

@@ -189,7 +189,7 @@ class StallReporter:
             "waited": now.waited - reported.waited,
         }
         try:
-            client.tell("stall", message, timeout=_LIMIT)
+            client._tell("stall", message, timeout=_LIMIT)
             self._reported, self._every = now, 1.0
         except errors.Error as e:
             # The server is older than this action, or busy.

@@ -110,17 +110,17 @@ class SourceSpec:
         """Opens the stream, at the snapshots that all processes of the rank read."""
         start = self.start.of_rank(*self.rank)
         if start.cursors:
-            stream = client.read_once(self.dataset, **self._fields(start, None))
+            stream = client._read_once(self.dataset, **self._fields(start, None))
             self.shared.set_pin(stream.plan.pin)
             return stream
         pin = self.shared.pin
-        stream = client.read_once(self.dataset, **self._fields(start, pin))
+        stream = client._read_once(self.dataset, **self._fields(start, pin))
         agreed = self.shared.agree_on_pin(stream.plan.pin)
         if agreed == stream.plan.pin:
             return stream
         # Another worker planned at the same time, and the tables changed in between.
         stream.close()
-        return client.read_once(self.dataset, **self._fields(start, agreed))
+        return client._read_once(self.dataset, **self._fields(start, agreed))
 
     def _fields(self, start: Position, pin: dict[str, Any] | None) -> Any:
         fields: dict[str, Any] = {**self.options.query, "shard": self.rank}
@@ -276,7 +276,7 @@ class Source:
             if isinstance(stream, Stream):
                 plan = self._converter.tensor_plan()
                 self._blocks = Blocks(plan)
-                stream.accept_blocks(plan.text().encode())
+                stream._accept_blocks(plan.text().encode())
         self._stream = stream
         if self._closed.is_set():  # closed by another thread
             self.close()
@@ -301,7 +301,7 @@ class Source:
         self, stream: Stream | Mix, records: pa.RecordBatch | Block, cursor: Cursor | bytes, step: int
     ) -> Sent:
         """Starts to copy the loop's value, and records how long its conversion takes if the step is traced."""
-        traces = stream.traces if isinstance(stream, Stream) else None
+        traces = stream._traces if isinstance(stream, Stream) else None
         if traces is None:
             return self._sent(records, cursor, step)
         began = time.time_ns()
