@@ -197,7 +197,7 @@ class Stream(BatchIterator):
             )
         return batches
 
-    def _show_progress(self, option: ProgressOption = True) -> None:
+    def _show_progress(self, option: ProgressOption) -> None:
         """Shows progress from now on; "auto" shows it only on a terminal."""
         if self._progress is None:
             self._progress = Progress.make(option, self._name, self._rows(), self._batches())

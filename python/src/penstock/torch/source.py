@@ -245,13 +245,11 @@ class Source:
             records: Any = next(stream, None)
             if records is None:
                 return None
-            cursor: Cursor | bytes
-            if isinstance(records, Block):
-                cursor, step = records.cursor, records.step - 1
-            else:
-                given = stream.cursor
-                assert isinstance(given, dict)  # of one shard
-                cursor, step = given, int(given["step"]) - 1
+            given = stream.cursor
+            assert isinstance(given, dict)  # of one shard
+            step = int(given["step"]) - 1
+            # A worker passes the text, which the process of the loop decodes on demand.
+            cursor = records.cursor if isinstance(records, Block) and self._in_worker else given
             self._next_step = step + self._spec.start.every[1]
             if self._spec.returns(step):
                 return Item(self._traced(stream, records, cursor, step), cursor, records.num_rows)
