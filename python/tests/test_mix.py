@@ -494,3 +494,14 @@ def test_a_mix_that_no_server_can_admit_fails_at_once(config: Path) -> None:
         pytest.raises(penstock.Exhausted, match="the mix has 3 streams, and one client may have 2 open"),
     ):
         next(mix)
+
+
+def test_a_member_that_fails_ends_the_waits_of_the_others(fake_address: str) -> None:
+    """Its failure is raised, however long the streams of other members would be opened again."""
+    members: Any = [{"dataset": "moves ever", "weight": 1}, {"dataset": "other schema", "weight": 1}]
+    with (
+        penstock.connect(fake_address, reconnect=3600) as fake,
+        penstock.mix(members, client=fake) as mix,
+        pytest.raises(penstock.Corrupt, match="schema differs"),
+    ):
+        next(mix)

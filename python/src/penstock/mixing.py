@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import replace
 from typing import Any, Unpack
 
@@ -278,8 +278,15 @@ class Mix(BatchIterator):
             return
         with ThreadPoolExecutor(len(due), thread_name_prefix="penstock-mix") as pool:
             starts = [pool.submit(reader.start) for reader in due]
-            for start in starts:
-                start.result()
+            try:
+                wait(starts, return_when=FIRST_EXCEPTION)
+                for start in starts:
+                    if start.done():
+                        start.result()
+            except BaseException:
+                for reader in due:
+                    reader.close()  # the others may wait for a server
+                raise
 
     def _schema_of(self, reader: MemberReader, opened: Sequence[MemberReader]) -> pa.Schema:
         # Members that ended before the cursor have no stream; their columns were equal.
