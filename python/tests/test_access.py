@@ -19,6 +19,7 @@ from server import BINARY, Server
 
 import penstock
 from penstock.addresses import names
+from penstock.plan import Endpoint
 
 ROWS = 300
 
@@ -297,3 +298,8 @@ def test_commands_of_the_page_on_running_a_server_work(config: Path, tmp_path: P
     assert ran.stdout.count("DatasetDescription(") == 1
     assert ran.stdout.count("FlightInfo") == 1
     assert "is insecure" not in ran.stderr
+
+
+def test_tickets_are_not_printed() -> None:
+    """Whoever has a ticket can read its rows, and engines print the tasks that have it."""
+    assert repr(Endpoint(b"secret", 1, 1, ("a",))) == "Endpoint(rows=1, batches=1, splits=('a',), files=None)"

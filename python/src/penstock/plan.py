@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import pyarrow as pa
@@ -139,7 +139,7 @@ class Endpoint:
         files: the staging files that its first split joins; None if it joins none, or reads a shard.
     """
 
-    ticket: bytes
+    ticket: bytes = field(repr=False)
     rows: int | None
     batches: int | None
     splits: tuple[str, ...] | None

@@ -183,8 +183,9 @@ class Reading:
     def close(self) -> None:
         """Closes the stream on both sides. Safe to call from any thread."""
         self._closed.set()
-        if self._messages is not None:
-            self._messages.close()
+        messages = self._messages
+        if messages is not None:
+            messages.close()
         self._ahead.close()
 
     def _next(self) -> pa.RecordBatch | Block | None:

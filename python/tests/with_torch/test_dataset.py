@@ -263,3 +263,9 @@ def test_indexed_batches_are_returned_if_requested(here: Served) -> None:
     found = next(iter(here.dataset(wire="indexed", columns=["row", "score"], nulls={"row": "error"})))
     assert list(found) == ["row", "scores"]
     assert found.expand()["score"].dtype is torch.float64
+
+
+def test_credentials_are_not_printed() -> None:
+    """Tools that report exceptions print local variables."""
+    ds = IterableDataset("127.0.0.1:1", "d", token="secret", headers={"key": "secret"}, tls_key=b"secret")
+    assert "secret" not in repr(ds._spec(ds._state.next_start()))

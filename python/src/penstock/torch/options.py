@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self, TypedDict
 
 import torch
@@ -74,7 +74,7 @@ class DatasetOptions:
 
     query: dict[str, Any]
     rules: dict[str, Any]
-    connection: dict[str, Any]
+    connection: dict[str, Any] = field(repr=False)  # it may have a token or a key
 
     @classmethod
     def of(cls, options: Mapping[str, Any], own: tuple[str, ...]) -> Self:
