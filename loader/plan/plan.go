@@ -131,8 +131,8 @@ func (s *Staging) Files() []catalog.File {
 	return files
 }
 
-// fileBytes is the memory that the description of a plan takes for a file: a catalog.File in a list that grew, and in a map.
-const fileBytes = 512
+// fileBytes is about the memory that the description of a plan takes for a file: a catalog.File in a list that grows, and in a map.
+const fileBytes = 1 << 10
 
 // DescriptionBytes returns about how much memory a description of the plan takes at most, such as those of packages explain, shape and
 // scale: each of them collects the plan's files.
