@@ -76,7 +76,7 @@ func (s *Server) stream(service any, stream grpc.ServerStream, of *grpc.StreamSe
 		}
 		// This fails only if the call has ended.
 		_ = stream.SetHeader(metadata.Pairs(VersionKey, s.options.Version))
-		return next(service, stream)
+		return s.guard.DisclosedName(c, next(service, stream))
 	})
 	if line, ok := c.Line(path.Base(of.FullMethod), end.Label, s.options.Clock().Sub(began)); ok && s.options.Audit != nil {
 		s.options.Audit.Add(line)

@@ -128,7 +128,7 @@ func (g *Guard) Disclosed(ctx context.Context, a Grant, err error) error {
 		return nil
 	}
 	if !a.Limited || harmless(err) {
-		return g.DisclosedTable(a.Call, fault.As(err).Table, err)
+		return g.DisclosedName(a.Call, err)
 	}
 	e := fault.As(err)
 	g.Log.WarnContext(ctx, "the details of a failure are withheld from the client", "dataset", a.Query.Dataset, "client", a.Call.Client(), "error", err, "cause", e.Err)

@@ -185,6 +185,14 @@ func (g *Guard) DisclosedTable(c *call.Call, table string, err error) error {
 	return err
 }
 
+// DisclosedName is DisclosedTable for the table that a failure is about.
+func (g *Guard) DisclosedName(c *call.Call, err error) error {
+	if err == nil {
+		return nil
+	}
+	return g.DisclosedTable(c, fault.As(err).Table, err)
+}
+
 // DatasetsOf returns the names of the datasets that read a table and that the caller may read.
 func (g *Guard) DatasetsOf(c *call.Call, table string) []string {
 	out := []string{}
