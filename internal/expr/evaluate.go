@@ -1,17 +1,13 @@
 package expr
 
 import (
-	"iter"
 	"math"
-	"math/bits"
-	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/penstock/penstock/internal/batch"
-	"github.com/penstock/penstock/internal/expr/operator"
 	"github.com/penstock/penstock/internal/fault"
 )
 
@@ -258,18 +254,6 @@ func (e *evaluation) end() {
 	e.err, e.mem, e.room, e.some = nil, nil, nil, nil
 }
 
-// all returns a bitmap of all rows.
-func (e *evaluation) all() []uint64 {
-	set := e.bitmap()
-	for w := range set {
-		set[w] = math.MaxUint64
-	}
-	if tail := e.rows & 63; tail != 0 {
-		set[len(set)-1] = 1<<tail - 1
-	}
-	return set
-}
-
 // resolve finds columns in a batch.
 func (e *evaluation) resolve(of arrow.RecordBatch, columns []column) error {
 	for _, c := range columns {
@@ -288,151 +272,4 @@ func (e *evaluation) resolve(of arrow.RecordBatch, columns []column) error {
 		e.arrays[c.name] = a
 	}
 	return nil
-}
-
-// bitmap returns a bitmap with undefined contents, for the rows of the batch. Pass
-// it to recycle after use.
-func (e *evaluation) bitmap() []uint64 {
-	n := (e.rows + 63) / 64
-	if last := len(e.free) - 1; last >= 0 {
-		set := e.free[last]
-		e.free = e.free[:last]
-		return slices.Grow(set[:0], n)[:n]
-	}
-	return make([]uint64, n)
-}
-
-// copyOf returns a bitmap with the contents of another one.
-func (e *evaluation) copyOf(rows []uint64) []uint64 {
-	set := e.bitmap()
-	copy(set, rows)
-	return set
-}
-
-// eachRow iterates over the rows of a set.
-func eachRow(set []uint64) iter.Seq[int] {
-	return func(yield func(int) bool) {
-		for w, word := range set {
-			for ; word != 0; word &= word - 1 {
-				if !yield(w*64 + bits.TrailingZeros64(word)) {
-					return
-				}
-			}
-		}
-	}
-}
-
-func (e *evaluation) recycle(set []uint64) { e.free = append(e.free, set) }
-
-// appendRows appends the numbers of the rows in a set.
-func appendRows(dst []int32, set []uint64) []int32 {
-	n := 0
-	for _, word := range set {
-		n += bits.OnesCount64(word)
-	}
-	dst = slices.Grow(dst, n)
-	for w, word := range set {
-		row := int32(w) * 64
-		if word == math.MaxUint64 {
-			for i := range int32(64) {
-				dst = append(dst, row+i)
-			}
-			continue
-		}
-		for ; word != 0; word &= word - 1 {
-			dst = append(dst, row+int32(bits.TrailingZeros64(word)))
-		}
-	}
-	return dst
-}
-
-func (c constant) keep(_ *evaluation, rows []uint64) {
-	if !c {
-		clear(rows)
-	}
-}
-
-func (n *null) keep(e *evaluation, rows []uint64) {
-	a := e.array(n.column, rows)
-	if a == nil {
-		return
-	}
-	defer a.Release()
-	valid := operator.Validity(a)
-	e.each(rows, func(begin, end int) uint64 {
-		if n.isNull {
-			return ^valid(begin, end)
-		}
-		return valid(begin, end)
-	})
-}
-
-func (l *leaf) keep(e *evaluation, rows []uint64) {
-	a := e.array(l.column, rows)
-	if a == nil {
-		return
-	}
-	defer a.Release()
-	valid, match := operator.Validity(a), l.match(a)
-	if _, opposite := l.test.primitive(); opposite {
-		e.each(rows, func(begin, end int) uint64 { return ^match(begin, end) & valid(begin, end) })
-		return
-	}
-	e.each(rows, func(begin, end int) uint64 { return match(begin, end) & valid(begin, end) })
-}
-
-func (p *pair) keep(e *evaluation, rows []uint64) {
-	a, b := e.array(p.left, rows), e.array(p.right, rows)
-	if a != nil {
-		defer a.Release()
-	}
-	if b != nil {
-		defer b.Release()
-	}
-	if a == nil || b == nil {
-		return
-	}
-	validLeft, validRight, match := operator.Validity(a), operator.Validity(b), p.match(a, b)
-	e.each(rows, func(begin, end int) uint64 {
-		return match(begin, end) & validLeft(begin, end) & validRight(begin, end)
-	})
-}
-
-func (j *junction) keep(e *evaluation, rows []uint64) {
-	if j.all {
-		for _, t := range j.terms {
-			t.keep(e, rows)
-		}
-		return
-	}
-	// open has the rows that no term has kept so far. Those that are left after the last term are
-	// removed from rows.
-	open, kept := e.bitmap(), e.bitmap()
-	copy(open, rows)
-	for _, t := range j.terms {
-		copy(kept, open)
-		t.keep(e, kept)
-		subtract(open, kept)
-	}
-	subtract(rows, open)
-	e.recycle(open)
-	e.recycle(kept)
-}
-
-// subtract removes the rows of b from a.
-func subtract(a, b []uint64) {
-	for w := range a {
-		a[w] &^= b[w]
-	}
-}
-
-// each clears the bits of those rows for which word returns no bit. It skips words without rows, so
-// that a later term of AND takes time only for rows that the earlier terms have kept.
-func (e *evaluation) each(rows []uint64, word wordFunc) {
-	for w := range rows {
-		if rows[w] != 0 {
-			begin := w * 64
-			rows[w] &= word(begin, min(begin+64, e.rows))
-		}
-	}
 }
