@@ -103,6 +103,19 @@ func meant[T any](name string, fields []field[T]) (nearest string, served []stri
 	return cmp.Or(nearest, fault.Nearest(name, served)), served
 }
 
+// unknownField returns the fault of an unknown field. Only if it is listed, it has the field that was probably meant, or the known ones.
+func unknownField[T any](name, path string, fields []field[T], listed bool) fault.Field {
+	f := fault.Field{Field: path, Message: "unknown field"}
+	if !listed {
+		return f
+	}
+	var served []string
+	if f.Nearest, served = meant(name, fields); f.Nearest == "" {
+		f.Message += "; known: " + strings.Join(served, ", ")
+	}
+	return f
+}
+
 // object decodes an object by its known fields. A null field counts as omitted.
 func object[T any](d *decoder, at place, into *T, fields []field[T]) {
 	if at.kind != kindObject {
@@ -115,12 +128,7 @@ func object[T any](d *decoder, at place, into *T, fields []field[T]) {
 		p := at.member(m)
 		switch {
 		case i < 0:
-			nearest, served := meant(m.name, fields)
-			f := fault.Field{Field: p.path, Message: "unknown field", Nearest: nearest}
-			if nearest == "" {
-				f.Message += "; known: " + strings.Join(served, ", ")
-			}
-			d.add(m.line, f)
+			d.add(m.line, unknownField(m.name, p.path, fields, len(d.faults) < d.limit))
 		case p.kind == kindNull:
 		case fields[i].read == nil:
 			given[m.name] = true

@@ -399,3 +399,18 @@ func TestSnapshotIDsAreNumbersOrStrings(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, int64(88390500955126643), restore.Snapshot)
 }
+
+// A hostile query may have any number of unknown fields. Those beyond the faults that are listed are only counted.
+func TestManyUnknownFieldsAreCounted(t *testing.T) {
+	const unknown = 5000
+	var text strings.Builder
+	text.WriteString(`{"dataset": "d"`)
+	for i := range unknown {
+		fmt.Fprintf(&text, `, "colums%d": 1`, i)
+	}
+	text.WriteString("}")
+	_, err := decode.Query([]byte(text.String()))
+	faults := fault.As(err).Faults
+	require.Equal(t, "and 4900 more faults", faults[len(faults)-1].Message)
+	require.Less(t, testing.AllocsPerRun(1, func() { _, _ = decode.Query([]byte(text.String())) }), 30.0*unknown)
+}
