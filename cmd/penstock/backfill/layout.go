@@ -319,7 +319,7 @@ func (s *stagingLayout) order(columns []string) error {
 		f, ok := s.table.Field(name)
 		if !ok {
 			e := fault.InvalidField("--sort", "the staging table has no column %q", name)
-			return e.WithRemedy("its columns are %s; a user's id, say, is added with --column", strings.Join(s.table.Names(), ", "))
+			return e.WithRemedy("its columns are %s; add others, such as a user id, with --column", strings.Join(s.table.Names(), ", "))
 		}
 		if arrow.IsNested(f.Type.ID()) {
 			return fault.InvalidField("--sort", "rows cannot be sorted by column %q of type %s", name, f.Type)
