@@ -164,9 +164,9 @@ type forger struct {
 	foreign []string // pins of tables, also of those that a client may not read
 }
 
-// number returns a number that is likely to be wrong.
+// number returns a number that is likely to be wrong. None is the greatest number of rows of a cursor, after which no cursor follows.
 func (f *forger) number() string {
-	return pickOne(f.Rand, "0", "1", "2", "3", "7", "299", "300", "4095", "4096", "65536", "2147483647", "2147483648", "1099511627776", "1125899906842624",
+	return pickOne(f.Rand, "0", "1", "2", "3", "7", "299", "300", "4095", "4096", "65536", "2147483647", "2147483648", "1099511627776", "1125899906842625",
 		"9223372036854775806", "9223372036854775807", "9223372036854775808", "-1", "-9223372036854775808", "1.5", "1e3", `"1"`, "null", "[]")
 }
 
