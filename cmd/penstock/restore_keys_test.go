@@ -13,13 +13,7 @@ import (
 //
 // spec: compact-27
 func TestRestoredPartitionsDoNotRepeatKeys(t *testing.T) {
-	l := lake{dir: t.TempDir()}
-	_, done := newCatalog(t, l.dir)
-	done()
-	l.config = l.file(t, "penstock.yaml", `
-catalogs:
-  default: {type: sql, uri: "sqlite:///catalog.db", warehouse: ".", writes: {namespaces: [features]}}
-datasets:
+	l := emptyLake(t, `
   clicks:
     training: {table: features.rows}
     key: [id]

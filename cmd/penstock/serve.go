@@ -102,8 +102,7 @@ func serverSignals() (ends, hangups chan os.Signal, restore func()) {
 }
 
 // serve runs the server until a termination signal arrives or, if the server is private, until its
-// owners are gone. owner is nil unless the server is private. The function again reads the
-// configuration again.
+// owners are gone. owner is nil unless the server is private. again reads the configuration anew.
 func (p process) serve(ctx context.Context, c *config.Config, again func() (*config.Config, error), owner *privateServer) error {
 	defer owner.clean()
 	signals, hangups, restore := serverSignals()

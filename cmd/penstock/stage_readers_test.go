@@ -24,9 +24,8 @@ func rowsOf(column string, from, to int) string {
 	return b.String()
 }
 
-// stagedLake returns a lake whose training table features.rows has the ids 0 to 199, and whose
-// datasets read features.h.
-func stagedLake(t *testing.T) lake {
+// emptyLake returns a lake with an empty catalog that allows writes to the namespace features, and with the given datasets.
+func emptyLake(t *testing.T, datasets string) lake {
 	t.Helper()
 	l := lake{dir: t.TempDir()}
 	_, done := newCatalog(t, l.dir)
@@ -34,7 +33,15 @@ func stagedLake(t *testing.T) lake {
 	l.config = l.file(t, "penstock.yaml", `
 catalogs:
   default: {type: sql, uri: "sqlite:///catalog.db", warehouse: ".", writes: {namespaces: [features]}}
-datasets:
+datasets:`+datasets)
+	return l
+}
+
+// stagedLake returns a lake whose training table features.rows has the ids 0 to 199, and whose
+// datasets read features.h.
+func stagedLake(t *testing.T) lake {
+	t.Helper()
+	l := emptyLake(t, `
   clicks:
     training: {table: features.rows}
     key: [id]
@@ -341,13 +348,7 @@ func TestPromotedEntriesAreNotMeasured(t *testing.T) {
 //
 // spec: stage-157
 func TestSamplesAreBounded(t *testing.T) {
-	l := lake{dir: t.TempDir()}
-	_, done := newCatalog(t, l.dir)
-	done()
-	l.config = l.file(t, "penstock.yaml", `
-catalogs:
-  default: {type: sql, uri: "sqlite:///catalog.db", warehouse: ".", writes: {namespaces: [features]}}
-datasets:
+	l := emptyLake(t, `
   every:
     training: {table: features.rows}
     key: [id]
@@ -373,13 +374,7 @@ datasets:
 //
 // spec: stage-157, stage-195
 func TestSamplesShowTheStagedDays(t *testing.T) {
-	l := lake{dir: t.TempDir()}
-	_, done := newCatalog(t, l.dir)
-	done()
-	l.config = l.file(t, "penstock.yaml", `
-catalogs:
-  default: {type: sql, uri: "sqlite:///catalog.db", warehouse: ".", writes: {namespaces: [features]}}
-datasets:
+	l := emptyLake(t, `
   clicks:
     training: {table: features.rows}
     key: [id]
