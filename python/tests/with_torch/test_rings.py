@@ -131,9 +131,8 @@ def test_a_loop_may_keep_all_batches(host: Host) -> None:
     assert kept[0]["row"].equal(first)
 
 
-# spec: local-11, local-19
-def test_a_forked_child_keeps_its_blocks(host: Host) -> None:
-    batches = iter(dataset(host, prefetch=0))
+def check_child_keeps(batches: Iterator[Any]) -> None:
+    """Checks that a forked child keeps a batch while its parent reads all others, and that the parent has all rows."""
     batch = next(batches)
     before = batch["row"].clone()
     reads, writes = os.pipe()
@@ -146,6 +145,13 @@ def test_a_forked_child_keeps_its_blocks(host: Host) -> None:
     os.write(writes, b".")
     assert os.waitpid(child, 0)[1] == 0
     assert sorted(before.tolist() + [row for part in rest for row in part]) == list(range(ROWS))
+    os.close(reads)
+    os.close(writes)
+
+
+# spec: local-11, local-19
+def test_a_forked_child_keeps_its_blocks(host: Host) -> None:
+    check_child_keeps(iter(dataset(host, prefetch=0)))
 
 
 def in_worker_ring(batch: Batch) -> bool:
@@ -207,19 +213,7 @@ def test_a_loop_may_keep_all_batches_of_workers(host: Host) -> None:
 
 # spec: local-22
 def test_a_child_of_the_loop_keeps_the_blocks_of_workers(host: Host) -> None:
-    batches = iter(DataLoader(dataset(host), batch_size=None, num_workers=1))
-    batch = next(batches)
-    before = batch["row"].clone()
-    reads, writes = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.read(reads, 1)  # until the parent has read all
-        os._exit(0 if batch["row"].equal(before) else 1)
-    del batch
-    rest = [other["row"].tolist() for other in batches]
-    os.write(writes, b".")
-    assert os.waitpid(child, 0)[1] == 0
-    assert sorted(before.tolist() + [row for part in rest for row in part]) == list(range(ROWS))
+    check_child_keeps(iter(DataLoader(dataset(host), batch_size=None, num_workers=1)))
 
 
 def test_a_batch_that_a_worker_changed_is_passed_as_it_is(host: Host) -> None:
