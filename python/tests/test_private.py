@@ -184,6 +184,24 @@ def test_a_program_with_many_open_files_starts_a_server(config: Path) -> None:
 
 
 # spec: private-6
+@pytest.mark.parametrize("share", [False, True])
+def test_no_call_to_the_address_waits_for_a_killed_server(config: Path, share: bool) -> None:
+    """As in a training loop, whose dataset gets the address."""
+    with (
+        penstock.open(config, program=BINARY, share=share) as client,
+        penstock.connect(client.uri) as named,
+        named.read("d", batch_rows=10) as stream,
+    ):
+        next(stream)
+        assert client.settings.private is not None
+        os.kill(client.settings.private.pid, signal.SIGKILL)
+        with pytest.raises(penstock.Unavailable, match="has ended by signal 9; its log ends"):
+            named.plan("d")
+        with pytest.raises(penstock.Unavailable, match="has ended by signal 9; its log ends"):
+            stream.read_all()
+
+
+# spec: private-6
 def test_a_server_that_was_killed_is_not_waited_for(config: Path) -> None:
     with penstock.open(config, program=BINARY) as client:
         stream = client.read("d", batch_rows=10)

@@ -13,7 +13,7 @@ import pyarrow.flight as flight
 from penstock import arguments, mistakes, query
 from penstock.changing import ChangeCalls
 from penstock.describing import DescribeCalls
-from penstock.private import PrivateServer, start
+from penstock.private import PrivateServer, named, start
 from penstock.publishing import PublishCalls
 from penstock.querying import QueryCalls
 from penstock.servers import Servers, only
@@ -83,6 +83,7 @@ def connect(
             lookahead=mistakes.whole("lookahead", lookahead, minimum=0),
             reconnect=arguments.seconds("reconnect", reconnect, zero=True),
             local=local,
+            private=named(locations),
         )
     )
 

@@ -124,6 +124,11 @@ class Owner:
         with self._lock:
             self._end_use()
 
+    @property
+    def is_in_use(self) -> bool:
+        """Whether this process uses the server."""
+        return self._uses > 0
+
     def server(self) -> int:
         """Returns the server's process id; 0 if it does not run."""
         return 0 if self._file < 0 else (self._conflict(_SERVER, 1) or 0)

@@ -8,13 +8,13 @@ import shutil
 import subprocess
 import tempfile
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock import errors, query
 from penstock.program import find_program
-from penstock.serverprocess import OUTLIVING, ServerProcess, log_tail, serve, status_of
+from penstock.serverprocess import OUTLIVING, ServerProcess, log_tail, serve, started_in, status_of
 
 if TYPE_CHECKING:
     from penstock.owners import Owner
@@ -97,7 +97,7 @@ class PrivateServer:
 
     def ended(self) -> str:
         """Returns a text that says how the server has ended; "" while it may run."""
-        running = self._running
+        running = self._running or _opened(self._folder)
         if running is None or running.owner != os.getpid():
             return "" if (self._folder / _SOCKET).exists() else "its private server has ended with its owner"
         if running.runs():
@@ -108,6 +108,23 @@ class PrivateServer:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (PrivateServer, (self._folder,))
+
+
+def named(locations: Sequence[str]) -> PrivateServer | None:
+    """Returns the private server that this process has opened and that locations name; None for other servers."""
+    prefix, suffix = "grpc+unix://", f"/{_SOCKET}"
+    if len(locations) != 1 or not (locations[0].startswith(prefix) and locations[0].endswith(suffix)):
+        return None
+    folder = Path(locations[0].removeprefix(prefix).removesuffix(suffix))
+    return None if _opened(folder) is None else PrivateServer(folder)
+
+
+def _opened(folder: Path) -> ServerProcess | _Shared | None:
+    """Returns the server of a folder if this process has opened it, and has not closed it."""
+    from penstock.owners import owner_of
+
+    owner = owner_of(folder)
+    return _Shared(owner) if owner.is_in_use else started_in(folder)
 
 
 def start(

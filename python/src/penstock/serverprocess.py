@@ -130,6 +130,12 @@ def status_of(code: int) -> int:
     return _SIGNALED - code if code > _SIGNALED else code
 
 
+def started_in(folder: Path) -> ServerProcess | None:
+    """Returns the server that this process has started in a folder and keeps running; None if there is none."""
+    with _forks.lock:
+        return next((one for one in _forks.running if one.folder == folder and one.pipe >= 0), None)
+
+
 def log_tail(folder: Path) -> str:
     """Returns the end of a server's log."""
     try:
