@@ -187,9 +187,12 @@ func missingText(j *Join) string {
 	return text
 }
 
-func fewMatchesText(j *Join) string {
+// fewMatchesText says why few rows match. whole is whether all files of the staging table could be read.
+func fewMatchesText(j *Join, whole bool) string {
 	text := rule.MatchText(j.TrainingRows, j.Matched)
 	switch {
+	case !whole:
+		return text + ", without the rows of the files that cannot be read"
 	case j.Rows == 0:
 		return text + ", since the staging table has no rows"
 	case j.NullKeys == j.TrainingRows:

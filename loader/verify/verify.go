@@ -130,6 +130,11 @@ func (v *verifier) find(kind Kind, grade Grade, f Finding) {
 	v.out.Findings = append(v.out.Findings, f)
 }
 
+// hasUnreadable reports whether a file of a table could not be read.
+func (v *verifier) hasUnreadable(table string) bool {
+	return slices.ContainsFunc(v.out.Findings, func(f Finding) bool { return f.Table == table && f.Kind == unreadable })
+}
+
 // training checks the layout of the training files that the plan reads.
 func (v *verifier) training(ctx context.Context) error {
 	t := v.plan.Relation.Training
@@ -349,7 +354,7 @@ func (v *verifier) checkRules(s resolve.Staging, j *Join, few bool) {
 		if s.AnyMatch {
 			grade = worthKnowing
 		}
-		v.find(fewMatches, grade, Finding{Table: s.Name, Message: fewMatchesText(j)})
+		v.find(fewMatches, grade, Finding{Table: s.Name, Message: fewMatchesText(j, !v.hasUnreadable(s.Name))})
 	case j.Forms != nil && j.Forms.Respelled > 0:
 		v.find(otherSpelling, worthKnowing, Finding{Table: s.Name, Message: spellingText(j.Forms)})
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -228,6 +229,27 @@ func TestDamagedFilesAreFindings(t *testing.T) {
 		require.Equal(t, kind, fault.KindOf(err))
 		require.ErrorContains(t, err, "verify staging[0] user: storage is away")
 	}
+}
+
+// TestATableOfDamagedFilesIsNotEmpty: rows of damaged files may have the keys that have no match.
+func TestATableOfDamagedFilesIsNotEmpty(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.table("ml.train", "id:long", "")
+	w.table("f.user", "id:long v:long", "")
+	var rows []string
+	for id := range 100 {
+		rows = append(rows, strconv.Itoa(id))
+	}
+	w.add("ml.train", 0, rows...)
+	w.add("f.user", 0, "1000 1")
+	w.dataset("{training: {table: ml.train}, key: [id], staging: [{table: f.user}]}")
+	staged := w.verify(dataset.Query{}).Tables[1].Files
+	require.Len(t, staged, 1)
+	w.broken(fault.New(fault.Corrupt, "it is broken"), staged[0].File)
+	v := w.verify(dataset.Query{})
+	require.Equal(t, []verify.Kind{verify.Unreadable, verify.FewMatches}, kinds(v))
+	require.Contains(t, v.Findings[1].Message, "(0%), without the rows of the files that cannot be read")
 }
 
 func TestEndings(t *testing.T) {
