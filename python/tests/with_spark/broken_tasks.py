@@ -1,9 +1,10 @@
-"""The format "penstock", with tasks that are killed. Spark's workers import this module."""
+"""The format "penstock", with tasks that are killed or slow. Spark's workers import this module."""
 
 from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -51,6 +52,8 @@ class Broken(penstock.spark.Penstock):
     * log: a file that gets a line for each accident.
     * workers: how many attempts of each task end with the process of the task.
     * executors: the tasks whose first attempt ends with its executor, the parent of these processes.
+    * slow: a task whose first attempt waits until Spark has started another one.
+    * pipe: the path of a pipe, by which these attempts meet.
     """
 
     @classmethod
@@ -83,6 +86,9 @@ class _Broken(source.DataSourceReader):
             self._note(f"executor {task}")
             os.kill(_executor(), signal.SIGKILL)
             signal.pause()  # the process ends with the executor
+        if task == self._accidents.get("slow") and attempt < 2:
+            self._note(f"slow {attempt}")
+            (_wait if attempt == 0 else _wake)(self._accidents["pipe"])
 
     def _note(self, line: str) -> None:
         with Path(self._accidents["log"]).open("a") as file:
@@ -96,3 +102,17 @@ def _executor() -> int:
         status = Path(f"/proc/{process}/status").read_text()
         process = int(status.partition("PPid:")[2].split()[0])
     return process
+
+
+def _wait(pipe: str) -> None:
+    end = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    poll = select.poll()
+    poll.register(end, select.POLLIN)
+    if not poll.poll(300_000):
+        raise TimeoutError("Spark has started no other attempt")
+    os.close(end)
+
+
+def _wake(pipe: str) -> None:
+    with Path(pipe).open("wb") as file:
+        file.write(b".")

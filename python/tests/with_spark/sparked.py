@@ -22,6 +22,7 @@ def start(scratch: Path, master: str = "local[2,3]", more: dict[str, str] | None
     from pyspark.sql import SparkSession
 
     settings = {
+        "spark.executorEnv.PYTHONPATH": os.environ["PYTHONPATH"],
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "OFF",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pickle
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -171,14 +173,23 @@ def test_killed_tasks_give_each_row_once(
     assert sorted(log.read_text().splitlines()) == sorted(f"worker {task}" for task in tasks * 2)
 
 
-def test_killed_executors_give_each_row_once(served: Served, tmp_path: Path) -> None:
-    """Two tasks end with their executors in the middle of a split."""
-    subprocess.run([sys.executable, str(LOST), served.address, str(tmp_path)], check=True, timeout=500)
+@pytest.mark.parametrize("flags", [[], ["speculation"]], ids=["alone", "speculation"])
+def test_killed_executors_give_each_row_once(served: Served, tmp_path: Path, flags: list[str]) -> None:
+    """Two tasks end with their executors in the middle of a split; with speculation, two attempts of another one read it at once."""
+    command = [sys.executable, str(LOST), served.address, str(tmp_path), *flags]
+    job = subprocess.Popen(command, start_new_session=True)
+    try:
+        assert job.wait(500) == 0
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(job.pid, signal.SIGKILL)  # with the workers and executors
+        job.wait()
     want = [(r["row"], plain(r["score"])) for r in served.rows]
-    for job, files in ("collected", "collected.parquet"), ("written", "written/*.parquet"):
+    accidents = {"executor 0", "executor 3", *(["slow 0", "slow 1"] if flags else [])}
+    for name, files in ("collected", "collected.parquet"), ("written", "written/*.parquet"):
         found = [r for file in tmp_path.glob(files) for r in pq.read_table(file).to_pylist()]
-        assert sorted((r["row"], plain(r["score"])) for r in found) == want, job
-        assert sorted((tmp_path / f"{job}.log").read_text().splitlines()) == ["executor 0", "executor 3"], job
+        assert sorted((r["row"], plain(r["score"])) for r in found) == want, name
+        assert {*(tmp_path / f"{name}.log").read_text().splitlines()} == accidents, name
 
 
 @pytest.mark.parametrize("end", ["connections", "server"])
