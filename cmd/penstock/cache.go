@@ -63,7 +63,9 @@ func cacheDropCommand(p process) *cobra.Command {
 		return p.withClient(c, from, func(ctx context.Context, s *client.Client) error {
 			table := ""
 			if len(args) > 0 {
-				table = args[0]
+				if table = args[0]; table == "" { // such as that of a variable of the shell that is not set
+					return fault.New(fault.Invalid, "the name of the table is empty").WithRemedy("leave it out to drop the whole cache")
+				}
 			}
 			dropped, err := s.CacheDrop(ctx, table)
 			if err != nil {
