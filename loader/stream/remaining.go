@@ -39,11 +39,11 @@ func (s *shard) needed(l lane.Lane, rows int64) int {
 		return len(l.Ranges)
 	}
 	i := l.Start.Range
-	for left := rows + l.Start.Row; i < len(l.Ranges) && left > 0; i++ {
+	for have := -l.Start.Row; i < len(l.Ranges) && have < rows; i++ {
 		if l.Ranges[i] == lane.Unknown {
 			return len(l.Ranges)
 		}
-		left -= l.Ranges[i]
+		have += l.Ranges[i]
 	}
 	return i
 }
