@@ -145,7 +145,7 @@ func (s *ShardReader) decide() error {
 	}
 	weights, err := s.reader.Weigh(s.ctx, indexed)
 	if err != nil {
-		return fault.Op(err, "choose the form of the batches")
+		return fault.Op(err, "read the first batch")
 	}
 	var form Form
 	for i, w := range weights {
