@@ -390,7 +390,7 @@ def as_bytes(stream: penstock.Stream) -> list[bytes]:
     "fields",
     [
         {"columns": COLUMNS, "order": "shuffled", "seed": 7, "lanes": 2, "batch_rows": 100},
-        {"wire": "plain", "filter": FILTER, "tail": "drop", "shard": (1, 2), "lanes": 4},
+        {"wire": "plain", "filter": FILTER, "tail": "drop", "batch_rows": 100, "shard": (1, 2), "lanes": 4},
         {"wire": "indexed", "sample": {"hash": [0.25, 0.75]}},
     ],
 )
@@ -403,6 +403,7 @@ def test_a_manifest_replays_the_same_bytes(moving: World, tmp_path: Path, fields
         commit(world, 20)
         assert stream.manifest(file=open_) == json.loads(open_.read_text())
         want = as_bytes(stream)
+        assert stream.report["rows"] > 0
         assert as_bytes(client.replay(open_)) == want
         assert (
             client.manifest("d", file=kept, **{**fields, "snapshots": stream.plan.pin})["plan"]
