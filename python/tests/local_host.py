@@ -17,17 +17,22 @@ import penstock
 
 
 class Host:
-    """A server with a local socket, and its metrics."""
+    """A server with a local socket, and its metrics.
+
+    Attributes:
+        socket: the path of the socket.
+        config: the server's own copy of the config file; the log has its name.
+    """
 
     _made = itertools.count()
 
     def __init__(self, config: Path, folder: Path, *flags: str) -> None:
         number = next(self._made)
         self.socket = folder / f"private{number}" / "local.sock"
-        own = config.with_stem(f"local{number}")  # the log has its name
-        shutil.copy(config, own)
+        self.config = config.with_stem(f"local{number}")
+        shutil.copy(config, self.config)
         self.server = Server(
-            own,
+            self.config,
             "--local-socket",
             str(self.socket),
             "--metrics",
@@ -36,7 +41,7 @@ class Host:
             "json",
             *flags,
         )
-        self._log = own.with_suffix(".log")
+        self._log = self.config.with_suffix(".log")
 
     def __enter__(self) -> Host:
         self.server.__enter__()

@@ -106,7 +106,7 @@ def test_a_server_on_the_host_needs_no_receiver(tables: tuple[Path, list[Row]], 
 def test_the_socket_of_another_server_is_not_used(tables: tuple[Path, list[Row]], program: Path) -> None:
     with Host(tables[0], program) as remote:
         remote.socket.rename(program / "elsewhere")  # as if it were on another host
-        with Server(tables[0].with_stem("local0"), "--local-socket", str(remote.socket)):
+        with Server(remote.config, "--local-socket", str(remote.socket)):
             data = IterableDataset(remote.server.address, "d", **RULES)
             assert rows_in(data) == list(range(ROWS))
             assert data.stats().way == "receiver"
