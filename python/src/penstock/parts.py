@@ -9,7 +9,7 @@ from typing import Any
 
 from penstock import mistakes, query
 from penstock.access import Access, Files
-from penstock.bound import BoundQuery
+from penstock.bound import BoundQuery, PlannedQuery
 from penstock.fields import RunQuery
 from penstock.plan import Endpoint, Plan
 from penstock.servers import Servers
@@ -80,7 +80,12 @@ def planned(access: Access, form: Mapping[str, Any]) -> tuple[Plan, list[Endpoin
         found = servers.retried(BoundQuery(servers, form).plan)
     finally:
         servers.close()
-    return found.plan, [endpoint for endpoint in found.endpoints if endpoint.splits]
+    return found.plan, with_rows(found)
+
+
+def with_rows(found: PlannedQuery) -> list[Endpoint]:
+    """Returns the endpoints of a plan with splits."""
+    return [endpoint for endpoint in found.endpoints if endpoint.splits]
 
 
 def dealt(plan: Plan, endpoints: Sequence[Endpoint], parallelism: int) -> list[Part]:

@@ -298,7 +298,7 @@ def test_blocks_do_not_depend_on_the_way_of_batches(world: World, tmp_path: Path
 def test_a_task_that_ends_short_fails(address: str) -> None:
     task = PenstockDatasource(Access.of(address, {}), form()).get_read_tasks(1)[0]
     reads = task.read_fn
-    endpoint = reads.endpoints[0]
+    endpoint = reads.part.endpoints[0]
     object.__setattr__(endpoint, "rows", endpoint.rows + 1)
     with pytest.raises(
         errors.Corrupt, match=f"planned {endpoint.rows} rows, but {endpoint.rows - 1} arrived"

@@ -12,12 +12,12 @@ import ray.data
 from ray.data.block import BlockMetadata
 from ray.data.expressions import Expr
 
-from penstock import manifests, query
+from penstock import answers, manifests, query
 from penstock.access import Access, Files
 from penstock.bound import BoundQuery, PlannedQuery
 from penstock.client import Client
 from penstock.fields import RunQuery
-from penstock.parts import Query, separated, together
+from penstock.parts import Part, Query, dealt, separated, with_rows
 from penstock.query import Dataset
 from penstock.ray.held import Held
 from penstock.ray.predicates import filter_of
@@ -149,7 +149,7 @@ class PenstockDatasource(ray.data.Datasource):
     @property
     def splits(self) -> int:
         """The number of splits with rows."""
-        return sum(bool(one.splits) for one in self._plans.of(self._selected()).endpoints)
+        return len(with_rows(self._plans.of(self._selected())))
 
     def get_name(self) -> str:
         """The name of the read tasks."""
@@ -157,9 +157,7 @@ class PenstockDatasource(ray.data.Datasource):
 
     def estimate_inmemory_data_size(self) -> int | None:
         """The estimated bytes of all rows; None if their number is unknown."""
-        sizes = [task.metadata.size_bytes for task in self.get_read_tasks(1)]
-        known = [size for size in sizes if size is not None]
-        return sum(known) if len(known) == len(sizes) else None
+        return answers.total(task.metadata.size_bytes for task in self.get_read_tasks(1))
 
     def get_read_tasks(
         self,
@@ -175,10 +173,9 @@ class PenstockDatasource(ray.data.Datasource):
         found = self._plans.of(form)
         schema = pa.schema([found.plan.schema.field(name) for name in self._names])
         width = sum(_width(field.type) for field in schema)
-        tasks, first = [], 0
-        for endpoints in together([one for one in found.endpoints if one.splits], parallelism) or [()]:
-            reads = ReadSplits(self._access, form, found.plan, endpoints, first, self._names)
-            first += len(endpoints)
+        tasks = []
+        for part in dealt(found.plan, with_rows(found), parallelism) or [Part(found.plan, (), 0)]:
+            reads = ReadSplits(self._access, form, part, self._names)
             about = BlockMetadata(
                 num_rows=reads.rows,
                 size_bytes=None if reads.rows is None else reads.rows * width,

@@ -8,11 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from penstock import answers
 from penstock.access import Access
-from penstock.bound import BoundQuery
-from penstock.plan import Endpoint, Plan
+from penstock.parts import Part
 from penstock.servers import Servers
-from penstock.splits import Split
 
 
 @dataclass(frozen=True)
@@ -25,24 +24,19 @@ class ReadSplits:
     Attributes:
         access: the servers.
         form: the query, pinned to the snapshots of the plan.
-        plan: the plan.
-        endpoints: the plan's endpoints with the splits to read. Without any, the task returns no row.
-        first: the number of the first one in the plan.
+        part: the splits to read. Without any, the task returns no row.
         names: the columns to return, in order.
     """
 
     access: Access
     form: Mapping[str, Any]
-    plan: Plan
-    endpoints: tuple[Endpoint, ...]
-    first: int
+    part: Part
     names: tuple[str, ...]
 
     @property
     def rows(self) -> int | None:
         """The exact number of rows; None if it is unknown before reading."""
-        known = [endpoint.rows for endpoint in self.endpoints if endpoint.rows is not None]
-        return sum(known) if len(known) == len(self.endpoints) else None
+        return answers.total(endpoint.rows for endpoint in self.part.endpoints)
 
     def __call__(self) -> Iterator[pa.Table]:
         """Yields a table for each batch, or an empty one if there is none.
@@ -50,15 +44,15 @@ class ReadSplits:
         A stream that ends before it has returned the rows of its plan and of its report raises `Corrupt`.
         """
         returned = 0
-        if self.endpoints:
-            bound = BoundQuery(Servers(self.access.settings()), self.form)
+        if self.part.endpoints:
+            servers = Servers(self.access.settings())
             try:
-                for number, endpoint in enumerate(self.endpoints, self.first):
-                    with Split(bound, self.plan, endpoint, number).read() as stream:
+                for split in self.part.splits(servers, self.form):
+                    with split.read() as stream:
                         for batch in stream:
                             returned += batch.num_rows
                             yield pa.Table.from_batches([batch]).select(list(self.names))
             finally:
-                bound.servers.close()
+                servers.close()
         if not returned:
-            yield self.plan.schema.empty_table().select(list(self.names))
+            yield self.part.plan.schema.empty_table().select(list(self.names))
