@@ -106,17 +106,13 @@ func EndingOf(ctx context.Context, err error) Ending {
 	canceled := errors.Is(ctx.Err(), context.Canceled) || fault.KindOf(err) == fault.Internal && errors.Is(err, context.Canceled)
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return Ending{Label: endDeadline, Status: status.New(codes.DeadlineExceeded, "the deadline of the call has passed")}
+		return late()
 	case canceled:
 		return cancelled()
 	}
 	var onWire interface{ GRPCStatus() *status.Status }
 	if errors.As(err, &onWire) {
-		s := onWire.GRPCStatus()
-		if s.Code() == codes.Unavailable { // the connection is lost, and ctx is about to be cancelled
-			return cancelled()
-		}
-		return Ending{Label: strings.ToLower(s.Code().String()), Status: s}
+		return endingOnWire(onWire.GRPCStatus())
 	}
 	e := fault.As(err)
 	detail := DetailsOf(e)
@@ -126,6 +122,11 @@ func EndingOf(ctx context.Context, err error) Ending {
 // cancelled returns the ending of a call whose client has gone.
 func cancelled() Ending {
 	return Ending{Label: endCancelled, Status: status.New(codes.Canceled, "the call was cancelled")}
+}
+
+// late returns the ending of a call whose deadline has passed.
+func late() Ending {
+	return Ending{Label: endDeadline, Status: status.New(codes.DeadlineExceeded, "the deadline of the call has passed")}
 }
 
 // codeOf returns the gRPC code of a kind.
@@ -152,6 +153,45 @@ func codeOf(kind fault.Kind) codes.Code {
 	case fault.Internal:
 	}
 	return codes.Internal
+}
+
+// endingOnWire returns the ending of a call with a status that gRPC or another part made. If a
+// send or a receive fails, the client may be gone before the call's context ends.
+func endingOnWire(s *status.Status) Ending {
+	switch s.Code() {
+	case codes.Canceled, codes.Unavailable:
+		return cancelled()
+	case codes.DeadlineExceeded:
+		return late()
+	default:
+		return Ending{Label: KindOf(s.Code()).String(), Status: s}
+	}
+}
+
+// KindOf returns the kind of a failure that has a gRPC code but no details.
+func KindOf(code codes.Code) fault.Kind {
+	switch code {
+	case codes.InvalidArgument, codes.OutOfRange, codes.Unimplemented:
+		return fault.Invalid
+	case codes.NotFound:
+		return fault.NotFound
+	case codes.Unauthenticated:
+		return fault.Unauthenticated
+	case codes.PermissionDenied:
+		return fault.Forbidden
+	case codes.FailedPrecondition:
+		return fault.Expired
+	case codes.Aborted:
+		return fault.Conflict
+	case codes.ResourceExhausted:
+		return fault.Exhausted
+	case codes.DataLoss:
+		return fault.Corrupt
+	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled:
+		return fault.Unavailable
+	default:
+		return fault.Internal
+	}
 }
 
 // messageOf returns the status message: the failure in one line, cut to maxMessage.

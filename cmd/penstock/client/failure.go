@@ -26,7 +26,7 @@ func (c *Client) fault(ctx context.Context, err error, trailer metadata.MD) erro
 		return c.versions.compared(failure.Parse([]byte(text[0])))
 	}
 	s := status.Convert(err)
-	e := fault.New(kindOf(s.Code()), "%s", s.Message())
+	e := fault.New(failure.KindOf(s.Code()), "%s", s.Message())
 	if e.Kind == fault.Unavailable {
 		e.Op = "connect to " + c.name
 		if c.explainTLS(ctx, e) {
@@ -86,30 +86,4 @@ func trimName(err error, action string) error {
 		e.Message = strings.TrimPrefix(e.Message, action+": ")
 	}
 	return err
-}
-
-// kindOf returns the kind of a failure that has a gRPC code but no details.
-func kindOf(code codes.Code) fault.Kind {
-	switch code {
-	case codes.InvalidArgument, codes.OutOfRange, codes.Unimplemented:
-		return fault.Invalid
-	case codes.NotFound:
-		return fault.NotFound
-	case codes.Unauthenticated:
-		return fault.Unauthenticated
-	case codes.PermissionDenied:
-		return fault.Forbidden
-	case codes.FailedPrecondition:
-		return fault.Expired
-	case codes.Aborted:
-		return fault.Conflict
-	case codes.ResourceExhausted:
-		return fault.Exhausted
-	case codes.DataLoss:
-		return fault.Corrupt
-	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled:
-		return fault.Unavailable
-	default:
-		return fault.Internal
-	}
 }
