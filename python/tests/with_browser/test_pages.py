@@ -86,6 +86,9 @@ def test_a_page_follows_its_server(served: Server, link: str) -> None:
     with Browser(1280, 900) as browser, penstock.connect(served.address, lookahead=1 << 16) as client:
         browser.open(link)
         browser.wait("return document.body.textContent.includes('No streams run')")
+        assert "begin" in browser.run("return document.getElementById('curve-causes').textContent")
+        browser.wait("return document.querySelectorAll('#curve-rows canvas').length === 1")
+        assert browser.run("return document.querySelectorAll('#curve-causes canvas').length") == 0
         with client.read("d", job="appears", batch_rows=1000, cache="off") as stream:
             next(iter(stream))
             browser.wait("return document.querySelector('main').textContent.includes('appears')")

@@ -7,7 +7,7 @@ const causes = ["trainer", "storage", "memory", "stream", "slot", "works"];
 const dashes = [[], [8, 4], [2, 3], [8, 3, 2, 3], [4, 4], [1, 2]];
 const points = 900; // at most so many values of a curve are kept
 const patience = 10000; // milliseconds after which a request for a page ends
-const charts = new Map(); // by the id of its element: {plot, data}
+const charts = new Map(); // by the id of its element: {data, plot}; plot is undefined while there is no line to draw
 let before = null; // the counts of streams and their time, of the last answer
 
 // colors returns the colors of curves, which are those of the pictures.
@@ -37,33 +37,37 @@ function heightOf(place) {
 	return parseFloat(getComputedStyle(place).minHeight) - 30;
 }
 
-// draw adds values to the curves of an element, and draws them.
+// plot returns a chart in an element. It replaces the note that there is none yet.
+function plot(place, names, unit, data) {
+	place.replaceChildren();
+	const ink = getComputedStyle(document.body).color;
+	const grid = { stroke: getComputedStyle(document.documentElement).getPropertyValue("--line"), width: 1 };
+	const axis = { stroke: ink, grid: grid, ticks: grid };
+	const shades = colors();
+	return new uPlot({
+		width: place.clientWidth, height: heightOf(place),
+		cursor: { drag: { x: true, y: false } },
+		scales: { y: { range: (_, low, high) => [0, unit === "%" ? 100 : Math.max(1, (high || 0) * 1.05)] } },
+		axes: [{ ...axis, space: 70, values: (_, ticks) => ticks.map(clock) }, { ...axis, size: 70, values: (_, ticks) => ticks.map((v) => short(v, unit)) }],
+		series: [{ label: "time", value: (_, v) => (v ? clock(v) : "–") }, ...names.map((name, i) => ({
+			label: name, stroke: shades[i % shades.length], dash: dashes[i % dashes.length], width: 1.6,
+			points: { show: false }, value: (_, v) => short(v, unit),
+		}))],
+	}, data, place);
+}
+
+// draw adds values to the curves of an element. They are drawn once one of them has two values, between which there is a line.
 function draw(id, names, unit, values) {
 	const place = document.getElementById(id);
 	if (!place || typeof uPlot === "undefined") return;
-	let chart = charts.get(id);
-	if (!chart) {
-		const ink = getComputedStyle(document.body).color;
-		const grid = { stroke: getComputedStyle(document.documentElement).getPropertyValue("--line"), width: 1 };
-		const axis = { stroke: ink, grid: grid, ticks: grid };
-		const shades = colors();
-		chart = { data: [[], ...names.map(() => [])] };
-		chart.plot = new uPlot({
-			width: place.clientWidth, height: heightOf(place),
-			cursor: { drag: { x: true, y: false } },
-			scales: { y: { range: (_, low, high) => [0, unit === "%" ? 100 : Math.max(1, (high || 0) * 1.05)] } },
-			axes: [{ ...axis, space: 70, values: (_, ticks) => ticks.map(clock) }, { ...axis, size: 70, values: (_, ticks) => ticks.map((v) => short(v, unit)) }],
-			series: [{ label: "time", value: (_, v) => (v ? clock(v) : "–") }, ...names.map((name, i) => ({
-				label: name, stroke: shades[i % shades.length], dash: dashes[i % dashes.length], width: 1.6,
-				points: { show: false }, value: (_, v) => short(v, unit),
-			}))],
-		}, chart.data, place);
-		charts.set(id, chart);
-	}
+	if (!charts.has(id)) charts.set(id, { data: [[], ...names.map(() => [])] });
+	const chart = charts.get(id);
 	chart.data[0].push(Date.now() / 1000);
 	values.forEach((v, i) => chart.data[i + 1].push(v));
 	if (chart.data[0].length > points) chart.data.forEach((one) => one.shift());
-	chart.plot.setData(chart.data);
+	const hasLine = (one) => one.filter((v) => v !== null).length > 1;
+	if (!chart.plot && chart.data.slice(1).some(hasLine)) chart.plot = plot(place, names, unit, chart.data);
+	chart.plot?.setData(chart.data);
 }
 
 // changes returns, for each stream that both answers have, how much its counts have grown.
@@ -196,7 +200,7 @@ function start() {
 	addEventListener("resize", () => {
 		for (const [id, chart] of charts) {
 			const place = document.getElementById(id);
-			if (place) chart.plot.setSize({ width: place.clientWidth, height: heightOf(place) });
+			if (place) chart.plot?.setSize({ width: place.clientWidth, height: heightOf(place) });
 		}
 	});
 	drawAll();
