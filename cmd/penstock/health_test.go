@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -8,6 +9,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/penstock/penstock/internal/certtest"
+	"github.com/penstock/penstock/internal/telemetry"
 )
 
 // The command health works with and without TLS and needs no token. It fails if no server answers.
@@ -61,4 +65,28 @@ datasets:
 	require.Equal(t, exitFailure, run(t, "count", "dead", "--uri", server.uri()).code)
 	require.Equal(t, exitOK, run(t, "health", "--uri", server.uri()).code)
 	require.Contains(t, server.stderr.find(t, "dataset cannot be read"), "error")
+}
+
+// Probes of a server that requires certificates have none, and yet see when the server is ready.
+//
+// spec: status-19
+func TestProbesOfServersWithCertificates(t *testing.T) {
+	folder := t.TempDir()
+	flags := append(certificates(t, folder), "--tls-client-ca", filepath.Join(folder, certtest.CA), "--config", readLake(t).config, "--health", "127.0.0.1:0")
+	server := start(t, flags...)
+	address, isText := server.stderr.find(t, "health")["listen"].(string)
+	require.True(t, isText)
+	require.Eventually(t, func() bool { return probed(t, address) == http.StatusOK }, time.Minute, time.Millisecond)
+	require.Equal(t, exitFailure, run(t, "health", "--uri", "grpc+tls://"+server.address).code, "it has no certificate")
+}
+
+// probed returns the status with which the address of probes answers.
+func probed(t *testing.T, address string) int {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+telemetry.HealthPath, http.NoBody)
+	require.NoError(t, err)
+	answer, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(request)
+	require.NoError(t, err)
+	require.NoError(t, answer.Body.Close())
+	return answer.StatusCode
 }

@@ -183,7 +183,7 @@ func (s *privateServer) settings(given map[string]string) (map[string]string, er
 // have, such as the address of metrics.
 func privateOff() map[string]string {
 	off := map[string]string{"pprof": "false"} // pprof requires metrics, which are off
-	for name := range strings.FieldsSeq("tls-cert tls-key tls-client-ca tokens jwt-issuer jwt-audience jwt-keys policy audit-log ticket-keys advertise metrics cache-dir") {
+	for name := range strings.FieldsSeq("tls-cert tls-key tls-client-ca tokens jwt-issuer jwt-audience jwt-keys policy audit-log ticket-keys advertise metrics health cache-dir") {
 		off[name] = ""
 	}
 	return off

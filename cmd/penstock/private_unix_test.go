@@ -51,7 +51,7 @@ func TestPrivateServerEndsWithTheInputOfItsOwner(t *testing.T) {
 	text, err := os.ReadFile(l.config)
 	require.NoError(t, err)
 	config := l.file(t, "private.yaml", string(text)+
-		"server: {listen: '127.0.0.1:1', tls_cert: none.pem, tls_key: none.key, tokens: none, metrics: '127.0.0.1:1', pprof: true, cache_dir: none/none, advertise: ['grpc://elsewhere:1'],\n"+
+		"server: {listen: '127.0.0.1:1', tls_cert: none.pem, tls_key: none.key, tokens: none, metrics: '127.0.0.1:1', health: '127.0.0.1:1', pprof: true, cache_dir: none/none, advertise: ['grpc://elsewhere:1'],\n"+
 		"  policy: none, audit_log: none/none, ticket_keys: none, jwt_issuer: 'https://none.example.com', jwt_audience: none, jwt_keys: none}\n")
 	server, owner := startPrivately(t, folder, "--config", config)
 	require.Equal(t, "unix://"+filepath.Join(folder, "server.sock"), server.address)

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"maps"
 	"net"
-	"net/http"
 	"os"
 	"os/signal"
 	"runtime"
@@ -23,7 +22,6 @@ import (
 	"github.com/penstock/penstock/cmd/penstock/cmdline"
 	"github.com/penstock/penstock/cmd/penstock/engine"
 	"github.com/penstock/penstock/cmd/penstock/reload"
-	"github.com/penstock/penstock/cmd/penstock/webserver"
 	"github.com/penstock/penstock/flight"
 	"github.com/penstock/penstock/internal/config"
 	"github.com/penstock/penstock/internal/fault"
@@ -172,7 +170,7 @@ func (p process) serve(ctx context.Context, c *config.Config, again func() (*con
 	metrics.Streams(server)
 	mapped.Observe(metrics)
 	running := &runningServer{log: log, signals: signals, hangups: hangups, server: server, engine: e, mapped: mapped, entry: entry, drain: c.Server.Drain, readiness: readiness, ownerGone: owner.ended()}
-	if running.metrics, running.handler, err = entry.ListenMetrics(ctx, metrics); err != nil {
+	if running.http, err = listenHTTP(ctx, entry, metrics, log); err != nil {
 		return err
 	}
 	log.Info("penstock serves", "version", version(), "go", runtime.Version(), "platform", platform(), "listen", listener.Addr().String(), "config", c.File,
@@ -218,12 +216,8 @@ type runningServer struct {
 	// ownerGone is closed when the owners of a private server are gone; nil for other servers.
 	ownerGone <-chan struct{}
 	readiness *readiness
-	metrics   net.Listener // nil: off
-	handler   http.Handler
+	http      []httpServer
 }
-
-// metricsConnections is the maximum number of connections to the address of metrics.
-const metricsConnections = 64
 
 // run serves until a signal, the end of ctx, or a failure. After the first signal, running
 // streams may continue for the drain time, or until the second signal.
@@ -240,16 +234,9 @@ func (s *runningServer) run(ctx context.Context, listener net.Listener) error {
 	// This goroutine is not in the group, because a file system that hangs must not prevent the
 	// server from ending.
 	go s.entry.Run(background, s.hangups)
-	web := webserver.New(s.handler, metricsConnections, s.log)
-	web.BaseContext = func(net.Listener) context.Context { return ctx }
-	if s.metrics != nil {
-		s.log.Info("metrics", "listen", s.metrics.Addr().String())
-		group.Go(func() error {
-			if err := web.Serve(s.metrics); !errors.Is(err, http.ErrServerClosed) {
-				return fault.New(fault.Unavailable, "serve metrics: %w", err)
-			}
-			return nil
-		})
+	for _, one := range s.http {
+		s.log.Info(one.setting, "listen", one.on.Addr().String())
+		group.Go(func() error { return one.serve(ctx) })
 	}
 	group.Go(func() error { return s.server.Serve(listener) })
 	group.Go(s.mapped.Serve)
@@ -282,7 +269,10 @@ func (s *runningServer) run(ctx context.Context, listener net.Listener) error {
 		err := s.server.Shutdown(limit)
 		s.mapped.Close()
 		s.log.Info("shut down", "clean", err == nil)
-		return errors.Join(err, web.Close())
+		for _, one := range s.http {
+			err = errors.Join(err, one.server.Close())
+		}
+		return err
 	})
 	return group.Wait()
 }
@@ -308,6 +298,6 @@ func serveGroups() []cmdline.FlagGroup {
 		{Title: "Local disk", Flags: []string{"spool", "spool-limit", "cache-dir", "cache-disk"}},
 		{Title: "Streams", Flags: []string{"max-streams", "max-peer-share", "stall-timeout", "drain"}},
 		{Title: "Reading tables", Flags: []string{"storage-timeout", "require-checksums", "read-ahead", "read-size", "read-gap", "read-tail"}},
-		{Title: "Logs and metrics", Flags: []string{"log-level", "log-format", "audit-log", "metrics", "pprof", "trace", "trace-ca", "trace-every", "trace-headers"}},
+		{Title: "Logs and metrics", Flags: []string{"log-level", "log-format", "audit-log", "metrics", "pprof", "health", "trace", "trace-ca", "trace-every", "trace-headers"}},
 	}
 }

@@ -84,6 +84,7 @@ type Server struct {
 	TicketRenewal    time.Duration
 	Advertise        []string
 	Metrics          string // "" is off
+	Health           string // "" is off
 	Pprof            bool
 	Trace            Collector // zero is off
 	TraceEvery       int       // the number of steps of which one is traced
@@ -180,6 +181,9 @@ func (s Server) contradictions(given map[string]value) []fault.Field {
 	if s.TLSCert == "" && s.TLSClientCA != "" {
 		return []fault.Field{given["tls_client_ca"].fault("clients have certificates on TLS alone, and tls_cert is not set")}
 	}
+	if fault := s.addressContradiction(given); fault != nil {
+		return fault
+	}
 	if fault := s.traceContradiction(given); fault != nil {
 		return fault
 	}
@@ -188,6 +192,21 @@ func (s Server) contradictions(given map[string]value) []fault.Field {
 	}
 	if s.CacheDir != "" && s.CacheMemory == 0 {
 		return []fault.Field{given["cache_dir"].fault("columns on disk are read through those in memory, and cache_memory is 0")}
+	}
+	return nil
+}
+
+// addressContradiction returns the fault of an address that serves two things.
+func (s Server) addressContradiction(given map[string]value) []fault.Field {
+	taken := map[string]string{s.Listen: "listen"}
+	for _, one := range []struct{ setting, address string }{{"metrics", s.Metrics}, {"health", s.Health}} {
+		if one.address == "" || strings.HasSuffix(one.address, ":0") {
+			continue
+		}
+		if other, is := taken[one.address]; is {
+			return []fault.Field{given[one.setting].fault(one.address + " is the address of " + other + " too: choose another port")}
+		}
+		taken[one.address] = one.setting
 	}
 	return nil
 }

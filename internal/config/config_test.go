@@ -205,6 +205,7 @@ func TestPrecedence(t *testing.T) {
 		"ticket_renewal":    {"1h", "2h", "3h", ""},
 		"advertise":         {"grpc://a:1", "grpc://b:1", "grpc://c:1", ""},
 		"metrics":           {"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3", ""},
+		"health":            {"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3", ""},
 		"pprof":             {"true", "false", "true", ""},
 		"trace":             {"http://a:1", "http://b:1", "https://a:1", ""},
 		"trace_every":       {"1", "2", "3", ""},
@@ -260,6 +261,7 @@ func TestAddressesWithoutAPort(t *testing.T) {
 	for flag, cases := range map[string]map[string]string{
 		"listen":    {"127.0.0.1": "write 127.0.0.1:8815", "::1": "write [::1]:8815", "[::]": "write [::]:8815", "8815": "write 127.0.0.1:8815"},
 		"metrics":   {"127.0.0.1": "write 127.0.0.1:9100", "::1": "write [::1]:9100", "9100": "write 127.0.0.1:9100"},
+		"health":    {"127.0.0.1": "write 127.0.0.1:8816", "::": "write [::]:8816"},
 		"advertise": {"grpc://train01": "write train01:8815", "grpc+tls://[::1]": "write [::1]:8815", "grpc://a:1,grpc://b": "write b:8815"},
 	} {
 		for text, todo := range cases {
@@ -320,6 +322,26 @@ func TestSettingsNeedOthers(t *testing.T) {
 	} {
 		_, err = config.Load(config.Origin{File: write(t, minimal), Flags: map[string]string{flag: "/a"}})
 		require.ErrorContains(t, err, lacks)
+	}
+}
+
+// An address serves one thing. Port 0 is another port each time.
+func TestAddressesAreTaken(t *testing.T) {
+	for _, c := range []struct {
+		flags map[string]string
+		says  string
+	}{
+		{map[string]string{"metrics": "127.0.0.1:8815"}, "--metrics: 127.0.0.1:8815 is the address of listen too: choose another port"},
+		{map[string]string{"health": "127.0.0.1:8815"}, "--health: 127.0.0.1:8815 is the address of listen too"},
+		{map[string]string{"metrics": ":9100", "health": ":9100"}, "--health: :9100 is the address of metrics too"},
+		{map[string]string{"listen": "127.0.0.1:0", "metrics": "127.0.0.1:0", "health": "127.0.0.1:0"}, ""},
+	} {
+		_, err := config.Load(config.Origin{File: write(t, minimal), Flags: c.flags})
+		if c.says == "" {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorContains(t, err, c.says)
 	}
 }
 

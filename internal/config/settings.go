@@ -237,6 +237,11 @@ func Settings() []Setting { //nolint:funlen // a table
 			set:   func(s *Server, v value) error { return address(&s.Metrics, v, metricsPort) },
 		},
 		{
+			Name: "health", Shape: "HOST:PORT",
+			Usage: "the address of /healthz alone, for probes: without TLS and credentials on any address, since it only tells whether the server is ready (default: off)",
+			set:   func(s *Server, v value) error { return address(&s.Health, v, healthPort) },
+		},
+		{
 			Name: "pprof", Default: "false",
 			Usage: "serve profiles at /debug/pprof/, on the metrics address",
 			set:   func(s *Server, v value) error { return onOff(&s.Pprof, v) },
@@ -309,11 +314,12 @@ func address(out *string, v value, port string) error {
 	return nil
 }
 
-// Ports that errors suggest for an address without a port: the port of the default address, a port
-// for metrics, and a port of collectors.
+// Ports that errors suggest for an address without a port: the port of the default address, one for
+// metrics, one for probes, and that of collectors.
 const (
 	defaultPort = "8815"
 	metricsPort = "9100"
+	healthPort  = "8816"
 	// collectorPort is the port of OTLP over gRPC.
 	collectorPort = "4317"
 )

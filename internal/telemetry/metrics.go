@@ -224,7 +224,7 @@ func (m *Metrics) Storage(c *store.Calls) {
 	}))
 }
 
-// HealthPath is the path at which clients can ask whether the server is ready for calls. Requests need
+// HealthPath is the path at which probes ask whether the server is ready for calls. Requests need
 // no token.
 const HealthPath = "/healthz"
 
@@ -238,6 +238,13 @@ func (m *Metrics) health(w http.ResponseWriter, _ *http.Request) {
 		return
 	}
 	_, _ = io.WriteString(w, "serving\n") // a failure means that the client has gone
+}
+
+// HealthHandler serves the health at HealthPath, and nothing else.
+func (m *Metrics) HealthHandler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+HealthPath, m.health)
+	return mux
 }
 
 // Handler serves the metrics at /metrics, the health at HealthPath, a page with links at / and, if profiles is set, the profiles of the Go

@@ -121,10 +121,11 @@ func metrics(t *testing.T, h http.Handler) []string {
 	return out
 }
 
-// spec: status-12
-func TestHealthOfMetricsPort(t *testing.T) {
+// spec: status-12, status-19
+func TestHealthForProbes(t *testing.T) {
 	m := telemetry.NewMetrics("v1.2.3")
 	h := m.Handler(false)
+	probes := m.HealthHandler()
 	for _, c := range []struct {
 		set  func()
 		code int
@@ -135,9 +136,14 @@ func TestHealthOfMetricsPort(t *testing.T) {
 		{func() { m.SetReady(false) }, http.StatusServiceUnavailable, "not ready\n"},
 	} {
 		c.set()
-		answer := get(h, telemetry.HealthPath)
-		require.Equal(t, c.code, answer.Code)
-		require.Equal(t, c.text, answer.Body.String())
+		for _, handler := range []http.Handler{h, probes} {
+			answer := get(handler, telemetry.HealthPath)
+			require.Equal(t, c.code, answer.Code)
+			require.Equal(t, c.text, answer.Body.String())
+		}
+	}
+	for _, path := range []string{"/", "/metrics", "/debug/pprof/", telemetry.HealthPath + "/"} {
+		require.Equal(t, http.StatusNotFound, get(probes, path).Code, path)
 	}
 }
 

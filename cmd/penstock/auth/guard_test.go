@@ -217,6 +217,26 @@ func TestMetricsNeedATokenOfOtherMachines(t *testing.T) {
 	}
 }
 
+// Probes need neither TLS nor a token, also from other machines: their address has no warning.
+//
+// spec: access-3, status-19
+func TestProbesNeedNoCredentials(t *testing.T) {
+	_, line := issued(t, "trainers", time.Time{})
+	g, log := opened(t, secured(t, config.Server{Tokens: file(t, "server.tokens", line), TLSClientCA: "CA", Health: "0.0.0.0:0"}))
+	on, err := g.ListenHealth(t.Context())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = on.Close() })
+	require.IsType(t, &net.TCPListener{}, on)
+	require.Empty(t, log.String())
+	g.settings.Health = on.Addr().String()
+	_, err = g.ListenHealth(t.Context())
+	require.ErrorContains(t, err, "health "+on.Addr().String()+": another program uses that port")
+	g.settings.Health = ""
+	none, err := g.ListenHealth(t.Context())
+	require.NoError(t, err)
+	require.Nil(t, none)
+}
+
 // The audit log is a file, standard error, or none.
 func TestAuditLogIsOpened(t *testing.T) {
 	g, _ := opened(t, config.Server{})

@@ -24,6 +24,20 @@ func (g *Guard) Listen(ctx context.Context, setting, address string) (net.Listen
 	if path, ok := strings.CutPrefix(address, config.SocketScheme); ok {
 		return socket.Listen(ctx, socket.Streams, path)
 	}
+	resolved, err := resolve(setting, address)
+	if err != nil {
+		return nil, err
+	}
+	if !resolved.IP.IsLoopback() {
+		if err := g.checkOpen(setting, address); err != nil {
+			return nil, err
+		}
+	}
+	return bind(ctx, setting, address, resolved)
+}
+
+// resolve returns the address of a setting in numbers.
+func resolve(setting, address string) (*net.TCPAddr, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, fault.InvalidField(setting, "%q is not of the form host:port", fault.RedactURI(address))
@@ -32,11 +46,11 @@ func (g *Guard) Listen(ctx context.Context, setting, address string) (net.Listen
 	if err != nil {
 		return nil, fault.InvalidField(setting, "host %q has no address: %v", host, err)
 	}
-	if !resolved.IP.IsLoopback() {
-		if err := g.checkOpen(setting, address); err != nil {
-			return nil, err
-		}
-	}
+	return resolved, nil
+}
+
+// bind binds the address of a setting.
+func bind(ctx context.Context, setting, address string, resolved *net.TCPAddr) (net.Listener, error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", resolved.String())
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
@@ -116,6 +130,20 @@ func (g *Guard) ListenMetrics(ctx context.Context, metrics *telemetry.Metrics) (
 		handler = withToken(authenticate, handler)
 	}
 	return on, handler, nil
+}
+
+// ListenHealth binds the address of probes, if it is set. Kubelets and load balancers send neither a certificate nor a token. The address
+// needs no protection, since its only answer is whether the server is ready.
+func (g *Guard) ListenHealth(ctx context.Context) (net.Listener, error) {
+	const setting = "health"
+	if g.settings.Health == "" {
+		return nil, nil //nolint:nilnil // there is no such address
+	}
+	resolved, err := resolve(setting, g.settings.Health)
+	if err != nil {
+		return nil, err
+	}
+	return bind(ctx, setting, g.settings.Health, resolved)
 }
 
 // withToken passes health checks, and requests with a valid token, to next. It refuses all other

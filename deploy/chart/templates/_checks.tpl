@@ -6,7 +6,7 @@
 {{- if and (not .Values.tls.secret) (not .Values.insecure) }}{{ fail "tls.secret: name a secret with the server's certificate; or set insecure, if every program that reaches the service may read what is sent" }}{{ end -}}
 {{- if and (not .Values.tokens.secret) (not .Values.tls.clientCA) (not .Values.insecure) (not (get .Values.settings "jwt_issuer")) }}{{ fail "tokens.secret: name a secret with server.tokens; or set insecure, if every program that reaches the service may read all datasets" }}{{ end -}}
 {{- if and .Values.tls.clientCA (not .Values.tls.secret) }}{{ fail "tls.clientCA needs tls.secret" }}{{ end -}}
-{{- $instead := dict "listen" "" "insecure" "insecure" "tls_cert" "tls.secret" "tls_key" "tls.secret" "tls_client_ca" "tls.clientCA" "tokens" "tokens.secret" "ticket_keys" "ticketKeys.secret" "memory" "memoryMiB" "spool" "" "spool_limit" "spool.sizeGiB" "cache_dir" "cache.sizeGiB" "cache_disk" "cache.sizeGiB" "drain" "drainSeconds" "metrics" "metrics.enabled and metrics.port" -}}
+{{- $instead := dict "listen" "" "insecure" "insecure" "tls_cert" "tls.secret" "tls_key" "tls.secret" "tls_client_ca" "tls.clientCA" "tokens" "tokens.secret" "ticket_keys" "ticketKeys.secret" "memory" "memoryMiB" "spool" "" "spool_limit" "spool.sizeGiB" "cache_dir" "cache.sizeGiB" "cache_disk" "cache.sizeGiB" "drain" "drainSeconds" "metrics" "metrics.enabled and metrics.port" "health" "" -}}
 {{- range $name, $value := .Values.settings }}{{ if hasKey $instead $name -}}
 {{ fail (printf "settings.%s: the chart sets it%s" $name (get $instead $name | empty | ternary "" (printf "; set %s instead" (get $instead $name)))) }}
 {{- end }}{{ end -}}
@@ -18,7 +18,7 @@
 
 {{- define "penstock.checkMetrics" -}}
 {{- with .Values.metrics }}{{ if .enabled -}}
-{{- if or (eq (int .port) 8815) (eq (int .port) (int $.Values.service.port)) }}{{ fail "metrics.port: it is the port of the servers or of the service; choose another one" }}{{ end -}}
+{{- if or (eq (int .port) 8815) (eq (int .port) 8816) (eq (int .port) (int $.Values.service.port)) }}{{ fail "metrics.port: it is the port of the servers, of their probes or of the service; choose another one" }}{{ end -}}
 {{- end }}{{ end -}}
 {{- with .Values.metrics.serviceMonitor }}{{ if .enabled -}}
 {{- if not $.Values.metrics.enabled }}{{ fail "metrics.serviceMonitor needs metrics.enabled" }}{{ end -}}

@@ -20,15 +20,9 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 
-{{- /* How the kubelet checks whether a server takes calls: its own gRPC probe has no TLS. */ -}}
+{{- /* How the kubelet checks whether a server takes calls: at an address without TLS, since it has no certificate and no token. */ -}}
 {{- define "penstock.probe" -}}
-{{- if .Values.tls.clientCA -}}
-tcpSocket: {port: grpc}
-{{- else if .Values.tls.secret -}}
-exec: {command: [/usr/local/bin/penstock, health, --uri, "grpc+tls://127.0.0.1:8815"]}
-{{- else -}}
-grpc: {port: 8815}
-{{- end }}
+httpGet: {path: /healthz, port: health}
 periodSeconds: 10
 timeoutSeconds: 5
 {{- end -}}

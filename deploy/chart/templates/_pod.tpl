@@ -40,6 +40,7 @@ spec:
         - --cache-dir=/var/cache/penstock/columns
         - --cache-disk={{ div (mul .Values.cache.sizeGiB 1024 9) 10 }}MiB
         {{- end }}
+        - --health=:8816
         - --drain={{ int64 .Values.drainSeconds }}s
         - --log-format=json
         - --ticket-keys=/etc/penstock/tickets/tickets.keys
@@ -70,6 +71,7 @@ spec:
       {{- end }}
       ports:
         - {name: grpc, containerPort: 8815}
+        - {name: health, containerPort: 8816}
         {{- if .Values.metrics.enabled }}
         - {name: metrics, containerPort: {{ .Values.metrics.port }}}
         {{- end }}
