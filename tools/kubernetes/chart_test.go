@@ -35,6 +35,9 @@ func TestOnAControlPlane(t *testing.T) {
 		name := strings.TrimSuffix(filepath.Base(path), ".yaml")
 		t.Run("ServersOf"+name, func(t *testing.T) { c.testServers(t, name) })
 	}
+	for _, name := range []string{"cache", "tokens"} {
+		t.Run("AutoscalingOf"+name, func(t *testing.T) { c.testAutoscaling(t, name) })
+	}
 	t.Run("Combinations", c.testCombinations)
 	t.Run("UnknownFieldsAreRefused", c.testUnknownFields)
 	t.Run("UnconfinedPodsAreRefused", c.testUnconfinedPods)
@@ -76,22 +79,22 @@ func (c *cluster) testServers(t *testing.T, name string) {
 		require.NoError(t, c.apply(t.Context(), name, one))
 	}
 	stateful := slices.ContainsFunc(objects, func(one *unstructured.Unstructured) bool { return one.GetKind() == "StatefulSet" })
-	c.scale(t, name, stateful)
+	kind := "Deployment"
+	if stateful {
+		kind = "StatefulSet"
+	}
+	c.scale(t, kind, name, replicas)
 	c.waitForServers(t, name)
 	c.testUpdate(t, name, stateful, values)
 	c.testDrain(t, name)
 }
 
 // scale sets the number of servers, which KEDA would do where the chart leaves it out.
-func (c *cluster) scale(t *testing.T, namespace string, stateful bool) {
+func (c *cluster) scale(t *testing.T, kind, namespace string, number int) {
 	t.Helper()
-	kind := "Deployment"
-	if stateful {
-		kind = "StatefulSet"
-	}
 	to, err := c.resource(appsv1.SchemeGroupVersion.WithKind(kind), namespace)
 	require.NoError(t, err)
-	_, err = to.Patch(t.Context(), "loader-penstock", types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas), metav1.PatchOptions{}, "scale")
+	_, err = to.Patch(t.Context(), "loader-penstock", types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, number), metav1.PatchOptions{}, "scale")
 	require.NoError(t, err)
 }
 
@@ -194,6 +197,42 @@ func (c *cluster) cordon(t *testing.T, closed bool) {
 		_, err := c.client.CoreV1().Nodes().Patch(t.Context(), fmt.Sprintf("node-%d", i), types.MergePatchType, patch, metav1.PatchOptions{})
 		require.NoError(t, err)
 	}
+}
+
+// testAutoscaling turns autoscaling on for servers that run: as many run afterwards. An update keeps the number that KEDA has set.
+func (c *cluster) testAutoscaling(t *testing.T, name string) {
+	namespace := "scaled-" + name
+	c.namespace(t, namespace)
+	values := valuesOf(t, name)
+	values["replicas"] = replicas
+	kind := ""
+	upgrade := func(enabled bool) {
+		values["autoscaling"] = map[string]any{"enabled": enabled, "prometheus": "http://prometheus.monitoring.svc:9090"}
+		for _, one := range (release{name: "loader", namespace: namespace, cluster: c.settings}).objects(t, values) {
+			require.NoError(t, c.apply(t.Context(), namespace, one))
+			if podOf(t, one) != nil {
+				kind = one.GetKind()
+			}
+		}
+	}
+	upgrade(false)
+	upgrade(true)
+	require.EqualValues(t, replicas, c.wanted(t, kind, namespace))
+	c.scale(t, kind, namespace, replicas+1)
+	upgrade(true)
+	require.EqualValues(t, replicas+1, c.wanted(t, kind, namespace))
+}
+
+// wanted returns the number of servers that a Deployment or StatefulSet shall have.
+func (c *cluster) wanted(t *testing.T, kind, namespace string) int64 {
+	t.Helper()
+	from, err := c.resource(appsv1.SchemeGroupVersion.WithKind(kind), namespace)
+	require.NoError(t, err)
+	found, err := from.Get(t.Context(), "loader-penstock", metav1.GetOptions{})
+	require.NoError(t, err)
+	number, _, err := unstructured.NestedInt64(found.Object, "spec", "replicas")
+	require.NoError(t, err)
+	return number
 }
 
 // The API server refuses fields that a kind does not have, of the kinds whose definitions come from modules, too: what it accepts is checked.

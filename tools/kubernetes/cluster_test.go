@@ -46,9 +46,10 @@ type cluster struct {
 	alive   context.Context //nolint:containedctx // it ends with the first program that ends: tests then wait for nothing
 	ended   context.CancelCauseFunc
 
-	client  kubernetesclient.Interface
-	objects dynamic.Interface
-	mapper  *restmapper.DeferredDiscoveryRESTMapper
+	settings *rest.Config
+	client   kubernetesclient.Interface
+	objects  dynamic.Interface
+	mapper   *restmapper.DeferredDiscoveryRESTMapper
 }
 
 // startCluster starts a control plane that ends with the test.
@@ -146,11 +147,11 @@ func (c *cluster) writeSettings(t *testing.T) string {
 // connect makes the clients, and waits until the API server is ready.
 func (c *cluster) connect(t *testing.T) {
 	t.Helper()
-	settings := &rest.Config{Host: c.server, BearerToken: token, TLSClientConfig: rest.TLSClientConfig{Insecure: true}, QPS: -1}
+	c.settings = &rest.Config{Host: c.server, BearerToken: token, TLSClientConfig: rest.TLSClientConfig{Insecure: true}, QPS: -1}
 	var err error
-	c.client, err = kubernetesclient.NewForConfig(settings)
+	c.client, err = kubernetesclient.NewForConfig(c.settings)
 	require.NoError(t, err)
-	c.objects, err = dynamic.NewForConfig(settings)
+	c.objects, err = dynamic.NewForConfig(c.settings)
 	require.NoError(t, err)
 	c.mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(c.client.Discovery()))
 	ctx, cancel := context.WithTimeout(c.alive, deadline)

@@ -116,7 +116,7 @@ func (d draw) values(t *testing.T) map[string]any {
 	settings := map[string]any{"max_streams": 1000000, "read_ahead": one[any](d, 0, "64MiB"), "pprof": d.yes(), "log_level": "debug"}
 	values := map[string]any{
 		"replicas": 1 + d.IntN(5), "maxUnavailable": one[any](d, 1, 3, "10%", "100%"), "ticketKeys": d.secret(), "settings": settings,
-		"memoryMiB": one(d, 64, 1001, 65536, 2<<20), "cpu": one[any](d, 1, 0.5, "500m", "2"), "drainSeconds": one(d, 0, 30, 3600),
+		"memoryMiB": one(d, 64, 1001, 65536, 2<<20), "cpu": one[any](d, 1, 0.5, "500m", "2"), "cpuLimit": one[any](d, "", 2, "2500m"), "drainSeconds": one(d, 0, 30, 3600),
 		"spool":   map[string]any{"sizeGiB": one(d, 1, 50), "storageClass": one(d, "", d.object())},
 		"cache":   map[string]any{"sizeGiB": one(d, 0, 1, 100), "storageClass": one(d, "", d.object())},
 		"service": map[string]any{"type": one(d, "ClusterIP", "NodePort", "LoadBalancer"), "port": one(d, 443, 8815)},

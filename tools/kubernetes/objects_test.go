@@ -26,6 +26,7 @@ import (
 	yamldecoder "k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
 	"sigs.k8s.io/yaml"
@@ -43,8 +44,12 @@ func valuesOf(t *testing.T, name string) map[string]any {
 	return values
 }
 
-// release is a release of the chart, whose version is another one unless version is "".
-type release struct{ name, namespace, version string }
+// release is a release of the chart.
+type release struct {
+	name, namespace string
+	version         string       // "": that of the chart
+	cluster         *rest.Config // on which Helm looks objects up; nil: none, as for helm template
+}
 
 // rendered returns the objects of the release `loader`.
 func rendered(t *testing.T, namespace string, values map[string]any) []*unstructured.Unstructured {
@@ -63,7 +68,12 @@ func (r release) objects(t *testing.T, values map[string]any) []*unstructured.Un
 	options := chartutil.ReleaseOptions{Name: r.name, Namespace: r.namespace, IsInstall: true}
 	all, err := chartutil.ToRenderValuesWithSchemaValidation(chart, values, options, chartutil.DefaultCapabilities.Copy(), false)
 	require.NoError(t, err)
-	files, err := engine.Engine{Strict: true}.Render(chart, all)
+	with := engine.Engine{}
+	if r.cluster != nil {
+		with = engine.New(r.cluster)
+	}
+	with.Strict = true
+	files, err := with.Render(chart, all)
 	require.NoError(t, err)
 	var out []*unstructured.Unstructured
 	for name, text := range files {

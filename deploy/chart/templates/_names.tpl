@@ -8,6 +8,11 @@
 {{ include "penstock.name" . }}-headless
 {{- end -}}
 
+{{- /* The kind of the object whose pods are the servers. */ -}}
+{{- define "penstock.kind" -}}
+{{ if .Values.cache.sizeGiB }}StatefulSet{{ else }}Deployment{{ end }}
+{{- end -}}
+
 {{- define "penstock.selector" -}}
 app.kubernetes.io/name: penstock
 app.kubernetes.io/instance: {{ .Release.Name | quote }}
@@ -30,6 +35,12 @@ timeoutSeconds: 5
 {{- /* What the container may have: the budget, a quarter of it, and 256 MiB. */ -}}
 {{- define "penstock.memory" -}}
 {{ add .Values.memoryMiB (div (add .Values.memoryMiB 3) 4) 256 }}Mi
+{{- end -}}
+
+{{- /* What the container may have of the node's disk: its log, and the spool with what a file system needs, unless that is a volume of its own. Nodes
+evict pods that use more than they request when the disk runs full. */ -}}
+{{- define "penstock.disk" -}}
+{{ if .Values.spool.storageClass }}1{{ else }}{{ add .Values.spool.sizeGiB 2 }}{{ end }}Gi
 {{- end -}}
 
 {{- /* A setting as the value of a flag. Numbers of files of values are floats, and would be printed as 1e+06. */ -}}

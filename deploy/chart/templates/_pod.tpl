@@ -84,8 +84,8 @@ spec:
         {{- include "penstock.probe" . | nindent 8 }}
         failureThreshold: 6
       resources:
-        requests: {cpu: {{ .Values.cpu | quote }}, memory: {{ include "penstock.memory" . }}}
-        limits: {memory: {{ include "penstock.memory" . }}}
+        requests: {cpu: {{ .Values.cpu | quote }}, memory: {{ include "penstock.memory" . }}, ephemeral-storage: {{ include "penstock.disk" . }}}
+        limits: { {{- with .Values.cpuLimit }}cpu: {{ . | quote }}, {{ end }}memory: {{ include "penstock.memory" . }}, ephemeral-storage: {{ include "penstock.disk" . }}}
       securityContext:
         allowPrivilegeEscalation: false
         readOnlyRootFilesystem: true

@@ -33,3 +33,14 @@ metadata:
 authenticationRef: {name: {{ . | quote }}}
 {{- end }}
 {{- end -}}
+
+{{- /* How many servers there are: those that run if KEDA sets the number, since Kubernetes sets one server when the number is left out for the
+first time. Helm finds none that run at an installation, and tools that render the chart without the cluster never do: the number is then left
+out. */ -}}
+{{- define "penstock.replicas" -}}
+{{- if .Values.autoscaling.enabled -}}
+{{- dig "spec" "replicas" "" (lookup "apps/v1" (include "penstock.kind" .) .Release.Namespace (include "penstock.name" .)) -}}
+{{- else -}}
+{{- .Values.replicas -}}
+{{- end -}}
+{{- end -}}
