@@ -18,10 +18,10 @@ from test_fork import in_child
 import penstock
 from penstock import addresses
 from penstock.homeward import Homeward
+from penstock.opener import Opener
 from penstock.reading import Reading
 from penstock.rests import rests
 from penstock.successor import Successor
-from penstock.threads import Opener
 
 pytestmark = pytest.mark.usefixtures("in_order")
 

@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.flight as flight
 
 from penstock import errors, local
-from penstock.following import FOLLOW_HEADER
 from penstock.version import __version__
 
 TRAILER = "penstock-error-bin"
 VERSION_HEADER = "penstock-version"
+FOLLOW_HEADER = "penstock-follow"
 # Of a receiver: why it does not pass on the stream, although the server may send it.
 _REFUSAL = "penstock-receiver-bin"
 

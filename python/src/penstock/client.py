@@ -15,7 +15,6 @@ from penstock.changing import ChangeCalls
 from penstock.describing import DescribeCalls
 from penstock.private import PrivateServer, named, start
 from penstock.publishing import PublishCalls
-from penstock.querying import QueryCalls
 from penstock.servers import Servers, only
 from penstock.settings import LOOKAHEAD, Settings
 from penstock.status import ServerStatus
@@ -134,7 +133,7 @@ def open(  # noqa: A001 - as penstock.open, as gzip.open and others are
     return Client(replace(given.settings, private=private), private)
 
 
-class Client(QueryCalls, DescribeCalls, PublishCalls, ChangeCalls):
+class Client(DescribeCalls, PublishCalls, ChangeCalls):
     """The datasets, plans and streams of a service. Created by `connect` or `open`.
 
     A client is safe for threads. It survives a fork, unless one of its streams is open. It can be pickled, including

@@ -14,22 +14,18 @@ import secrets
 import threading
 import weakref
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import pyarrow.flight as flight
 
 from penstock import errors
+from penstock.addresses import Address
 from penstock.answers import parsed
+from penstock.call import FOLLOW_HEADER, Call
+from penstock.lease import Lease
 from penstock.threads import started
 
-if TYPE_CHECKING:
-    from penstock.call import Call
-    from penstock.channel import Channel
-    from penstock.lease import Lease
-
 _log = logging.getLogger("penstock")
-
-FOLLOW_HEADER = "penstock-follow"
 
 Notice = Mapping[str, Any]
 """Where a stream moves: the number of batches before, and the cursor."""
@@ -42,10 +38,19 @@ _AFTER = 1.0
 _USELESS = 1000
 
 
+class Followed(Protocol):
+    """The connection to a server whose streams are followed."""
+
+    address: Address
+
+    def stream(self, ticket: flight.Ticket) -> tuple[Lease, Call]:
+        """Starts a stream, whose lease the caller releases."""
+
+
 class Follower:
     """Follows the streams of one server with one call, which lasts as long as there are streams. Safe for threads."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: Followed) -> None:
         self._channel = weakref.ref(channel)  # which has this object: a client without uses is freed at once
         self._pid = os.getpid()
         self._name = secrets.token_hex(16)

@@ -11,9 +11,9 @@ import pyarrow as pa
 from penstock.addresses import Address, Key
 from penstock.channel import Channel
 from penstock.messages import Messages
+from penstock.opener import Opener
 from penstock.rings import Block
 from penstock.servers import Servers
-from penstock.threads import Opener
 
 # Seconds between two looks at the order of the servers, and over which the streams of a server spread.
 _LOOK = 1.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.flight as flight
@@ -12,8 +12,21 @@ import pyarrow.flight as flight
 from penstock import errors
 from penstock.process import process
 
-if TYPE_CHECKING:
-    from penstock.channel import Channel
+
+class Lessor(Protocol):
+    """A connection that calls and streams lease."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether the connection was closed for good."""
+
+    def returned(self, lease: Lease, client: flight.FlightClient) -> None:
+        """Ends a lease.
+
+        Args:
+            lease: the lease.
+            client: the client that it used.
+        """
 
 
 class Lease:
@@ -31,8 +44,8 @@ class Lease:
             would fail until it reconnects. Other leases of the connection are not affected.
     """
 
-    def __init__(self, channel: Channel, client: flight.FlightClient, *, fresh: bool) -> None:
-        self._channel = channel
+    def __init__(self, lessor: Lessor, client: flight.FlightClient, *, fresh: bool) -> None:
+        self._lessor = lessor
         self._pid = os.getpid()
         self.fresh = fresh
         self.client: Any = client
@@ -51,7 +64,7 @@ class Lease:
         Raises:
             Invalid: the client was closed, or this process is a fork of the one that began the call.
         """
-        if self.foreign or self.writer is None or self._channel.closed:
+        if self.foreign or self.writer is None or self._lessor.closed:
             raise errors.Invalid(
                 "the client was closed while it was sending rows, or this process was forked meanwhile",
                 remedy="call stage again, with the same token",
@@ -78,4 +91,4 @@ class Lease:
                     end()
             del end
         del writer
-        self._channel.returned(self, client)
+        self._lessor.returned(self, client)

@@ -6,16 +6,23 @@ import gc
 import os
 import threading
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from penstock import grpc_threads, local, threads
-
-if TYPE_CHECKING:
-    from penstock.channel import Channel
 
 # Seconds that a fork waits for gRPC's threads to end, before and after it collects garbage that may keep them running.
 _QUIET_SOON = 0.25
 _QUIET_LIMIT = 2.0
+
+
+class Connection(Protocol):
+    """A connection of this process to a server."""
+
+    def disconnect_if_idle(self) -> bool:
+        """Closes the connection if nothing uses it. Reports whether it is closed."""
+
+    def abandon(self) -> tuple[Any, ...]:
+        """In a forked child, detaches and returns the parent's objects."""
 
 
 class Process:
@@ -30,7 +37,7 @@ class Process:
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
-        self.channels: weakref.WeakSet[Channel] = weakref.WeakSet()
+        self.channels: weakref.WeakSet[Connection] = weakref.WeakSet()
         self.unusable = ""
         self.connected = False
         self._running = ""

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Literal
 
 from penstock import errors, mistakes, query
 from penstock.answers import parsed
 from penstock.longcalls import ProgressFunction
-from penstock.servers import Servers
+from penstock.querying import QueryCalls
 from penstock.sqlrows import SqlRows
 from penstock.staged import Published, Staged
 from penstock.staging import new_token, stage
 
-if TYPE_CHECKING:
-    from penstock.client import Client
 
+class PublishCalls(QueryCalls):
+    """The methods of `Client` that write rows, publish them and undo changes. `Client` is the only subclass.
 
-class PublishCalls:
-    """The methods of `Client` that write rows, publish them and undo changes. `Client` is the only subclass."""
-
-    _servers: Servers  # set by the subclass
+    Rows may be computed from tables of the server, which the methods of `QueryCalls` read.
+    """
 
     def stage(
         self,
@@ -93,7 +91,7 @@ class PublishCalls:
         if (data is None) == (sql is None):
             raise query.invalid("data", "or sql must be given, and not both")
         if sql is not None:
-            data = SqlRows(cast("Client", self), sql)
+            data = SqlRows(self, sql)
             rows_id = data.id if rows_id is None else rows_id
         command = {
             "table": table,

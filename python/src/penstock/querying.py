@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 class QueryCalls:
-    """The methods of `Client` that query datasets. `Client` is the only subclass."""
+    """The methods of `Client` that query datasets."""
 
     _servers: Servers  # set by the subclass
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -13,9 +13,7 @@ from penstock import errors
 from penstock.plan import Plan
 from penstock.predicates import quoted
 from penstock.query import invalid
-
-if TYPE_CHECKING:
-    from penstock.client import Client
+from penstock.querying import QueryCalls
 
 # Types of nodes of a syntax tree that refer to columns only by their names, or not at all. For other nodes, such as the
 # star, a position (#1) or a natural join, all columns are read.
@@ -157,7 +155,7 @@ class _Table:
         failure: the error with which reading failed.
     """
 
-    def __init__(self, client: Client, name: str, plan: Plan, columns: Sequence[str]) -> None:
+    def __init__(self, client: QueryCalls, name: str, plan: Plan, columns: Sequence[str]) -> None:
         self._client, self._name, self._pin = client, name, plan.pin
         self._schema = pa.schema([plan.schema.field(c) for c in columns])
         self.failure: BaseException | None = None
@@ -188,7 +186,7 @@ class SqlRows:
         id: identifies the rows; None if they depend on more than the SELECT and the snapshots of its tables.
     """
 
-    def __init__(self, client: Client, sql: str) -> None:
+    def __init__(self, client: QueryCalls, sql: str) -> None:
         """Checks the SELECT and pins its tables. No row is read.
 
         Raises:
@@ -239,7 +237,7 @@ class SqlRows:
         self._session.execute("SET TimeZone = 'UTC'")
         return names_in(self._text, self._session)
 
-    def _provide(self, client: Client, names: _Names, plans: dict[str, Plan], *, every: bool) -> None:
+    def _provide(self, client: QueryCalls, names: _Names, plans: dict[str, Plan], *, every: bool) -> None:
         """Makes the tables known to DuckDB, with all columns or those that the SELECT needs."""
         self._tables = []
         for number, (name, plan) in enumerate(plans.items()):

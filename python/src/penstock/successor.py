@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from penstock.fields import Cursor
 from penstock.messages import Messages
-from penstock.threads import Opener
+from penstock.opener import Opener
 
 
 class Successor(Opener):
