@@ -11,6 +11,7 @@ import stat
 import subprocess
 import sys
 import time
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import lake
@@ -199,6 +200,52 @@ def test_no_call_to_the_address_waits_for_a_killed_server(config: Path, share: b
             named.plan("d")
         with pytest.raises(penstock.Unavailable, match="has ended by signal 9; its log ends"):
             stream.read_all()
+
+
+def fail_at(address: str, pipe: Connection) -> None:
+    """Reads a stream at an address, and sends what fails there once the server was killed: the stream, and a call."""
+    with penstock.connect(address, reconnect=3600) as client, client.read("d", batch_rows=10) as stream:
+        next(stream)
+        pipe.send("reads")
+        pipe.recv()
+        for fails in (stream.read_all, lambda: client.plan("d")):
+            try:
+                fails()
+            except penstock.Unavailable as e:
+                pipe.send((e.final, e.remedy))
+
+
+# spec: private-6
+@pytest.mark.parametrize("share", [False, True])
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_no_other_process_waits_for_a_killed_server(config: Path, share: bool, method: str) -> None:
+    """As in a DataLoader's workers, which have not opened the server."""
+    with penstock.open(config, program=BINARY, share=share) as client:
+        ours, theirs = multiprocessing.Pipe()
+        child = multiprocessing.get_context(method).Process(target=fail_at, args=(client.uri, theirs))  # type: ignore[attr-defined]
+        child.start()
+        theirs.close()
+        assert ours.recv() == "reads"
+        os.kill(process_of(client), signal.SIGKILL)
+        ours.send("killed")
+        for final, remedy in (ours.recv(), ours.recv()):
+            assert final
+            assert "its private server has ended; its log ends:\n" in remedy
+        child.join()
+        ours.close()
+
+
+# spec: private-6
+@pytest.mark.parametrize("share", [False, True])
+def test_the_address_of_a_server_that_was_closed(config: Path, share: bool) -> None:
+    with penstock.open(config, program=BINARY, share=share) as client:
+        address = client.uri
+    with (
+        penstock.connect(address, reconnect=3600) as named,
+        pytest.raises(penstock.Unavailable, match="its private server has ended with its owner") as raised,
+    ):
+        rows_of(named)
+    assert raised.value.final
 
 
 # spec: private-6

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
+import socket
 import subprocess
 import tempfile
 import weakref
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from penstock.owners import Owner
 
 _SOCKET = "server.sock"
+# The name of a private server's folder has the user, and a digest or a random text. No other server has such an address.
+_FOLDER = re.compile(r"penstock-(\d+)-([0-9a-f]{16}|[0-9a-z_]{8})")
 _LOCAL_SOCKET = "local.sock"
 _MAX_PARENT = 53  # the maximum bytes of the parent folder's path: a socket's path may have 103
 # The variables by which Go's gRPC finds proxies, and the variables that gRPC reads here, in its order.
@@ -63,7 +67,7 @@ class PrivateServer:
     """A server on a socket in a folder that only this user can enter.
 
     The server ends when this object is closed or unused, and when its owner ends in any way; a shared server ends after
-    the last owner. In a process that unpickled it, this object only names the server.
+    the last owner. An object without `running` only names the server, in any process.
     """
 
     def __init__(self, folder: Path, running: ServerProcess | _Shared | None = None) -> None:
@@ -97,12 +101,16 @@ class PrivateServer:
 
     def ended(self) -> str:
         """Returns a text that says how the server has ended; "" while it may run."""
-        running = self._running or _opened(self._folder)
-        if running is None or running.owner != os.getpid():
-            return "" if (self._folder / _SOCKET).exists() else "its private server has ended with its owner"
-        if running.runs():
+        running, code = self._running or _opened(self._folder), None
+        if running is not None and running.owner == os.getpid():
+            if running.runs():
+                return ""
+            code = running.exit_code()
+        elif not self._folder.exists():
+            return "its private server has ended with its owner"
+        elif _accepts(self._folder / _SOCKET):
             return ""
-        said, code = log_tail(self._folder), running.exit_code()
+        said = log_tail(self._folder)
         how = "" if code is None else f" by signal {-code}" if code < 0 else f" with exit status {code}"
         return f"its private server has ended{how}" + (f"; its log ends:\n{said}" if said else "")
 
@@ -111,12 +119,26 @@ class PrivateServer:
 
 
 def named(locations: Sequence[str]) -> PrivateServer | None:
-    """Returns the private server that this process has opened and that locations name; None for other servers."""
+    """Returns the private server of this user that locations name; None for other servers."""
     prefix, suffix = "grpc+unix://", f"/{_SOCKET}"
     if len(locations) != 1 or not (locations[0].startswith(prefix) and locations[0].endswith(suffix)):
         return None
     folder = Path(locations[0].removeprefix(prefix).removesuffix(suffix))
-    return None if _opened(folder) is None else PrivateServer(folder)
+    name = _FOLDER.fullmatch(folder.name)
+    return None if name is None or int(name[1]) != os.getuid() else PrivateServer(folder)
+
+
+def _accepts(path: Path) -> bool:
+    """Reports whether a process accepts connections on a socket, and also if this cannot be found out. Does not wait."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.setblocking(False)
+        try:
+            probe.connect(str(path))
+        except (ConnectionRefusedError, FileNotFoundError):
+            return False
+        except OSError:  # too many connections wait
+            return True
+    return True
 
 
 def _opened(folder: Path) -> ServerProcess | _Shared | None:
@@ -217,7 +239,7 @@ def _share(folder: Path, start_server: Callable[[], ServerProcess]) -> PrivateSe
 
 def _new_folder() -> Path:
     """Creates a folder for this user only, with a path short enough for sockets."""
-    return Path(tempfile.mkdtemp(prefix="penstock-", dir=_parent_folder()))
+    return Path(tempfile.mkdtemp(prefix=f"penstock-{os.getuid()}-", dir=_parent_folder()))
 
 
 def _parent_folder() -> str:
