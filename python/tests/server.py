@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import signal
+import socket
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -68,9 +71,17 @@ class Server:
         self._process.send_signal(signal.SIGHUP)
 
     def terminate(self) -> None:
-        """Asks the server to end."""
+        """Asks the server to end, and waits until it refuses connections: from then on, its streams end or move.
+
+        A signal alone may come so late that a stream has ended by itself.
+        """
         assert self._process is not None
         self._process.terminate()
+        host, _, port = self.address.rpartition(":")
+        with contextlib.suppress(ConnectionError):
+            while True:
+                socket.create_connection((host, int(port)), START_LIMIT).close()
+                time.sleep(0.005)
 
     def wait(self) -> int:
         """Waits for the server to end, and returns its exit status."""

@@ -6,6 +6,7 @@ import logging
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,14 @@ def said(caplog: pytest.LogCaptureFixture) -> list[str]:
         for record in caplog.records
         if record.name == "penstock" and record.levelno > logging.INFO
     ]
+
+
+def until_followed(stream: penstock.Stream) -> None:
+    """Waits until the server tells the package where the stream moves, which it does for streams that last."""
+    channel = stream._readings[0]._channel
+    assert channel is not None
+    while channel.follower._lease is None:
+        time.sleep(0.01)
 
 
 # spec: wire-58
@@ -206,7 +215,7 @@ def test_the_other_server_begins_while_batches_are_on_their_way(
         whole = rest_of(read(other, **query))
         stream = read(client, **query)
         got = [(next(stream), stream.cursor)]
-        threading.Event().wait(1.5)  # the package follows streams that last
+        until_followed(stream)
         first.terminate()
         while not (found := other.status().streams):
             threading.Event().wait(0.01)
@@ -230,8 +239,10 @@ def test_a_reader_that_is_slower_than_drain(world: World, caplog: pytest.LogCapt
         whole = rest_of(read(other))
         stream = read(client)
         got = [(next(stream), stream.cursor)]
-        threading.Event().wait(1.5)  # the package follows streams that last
+        until_followed(stream)
         first.terminate()
+        while not stream._readings[0]._messages.ending:  # type: ignore[union-attr]
+            time.sleep(0.01)
         assert first.wait() == 1
         got += rest_of(stream)
     assert got == whole
