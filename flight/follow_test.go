@@ -53,7 +53,7 @@ func nextNotice(t *testing.T, from arrowflight.FlightService_DoGetClient) notice
 // spec: wire-59, wire-60
 func TestClientsLearnWhereStreamsMove(t *testing.T) {
 	const query = `{"dataset": "homefeed", "batch_rows": 100, "lanes": 2}`
-	s, turn := serveGated(t, Options{})
+	s, turn, waits := serveGated(t, Options{})
 	streams := make([]*movingReader, 2)
 	for number := range streams {
 		ctx := followedHeaders(t.Context(), movesForm, "ours "+string(rune('7'+number)))
@@ -69,6 +69,9 @@ func TestClientsLearnWhereStreamsMove(t *testing.T) {
 	follows, others := s.follow(t, "ours"), s.follow(t, "others")
 	_, err := others.Recv()
 	require.ErrorIs(t, err, io.EOF, "streams of other names are not followed")
+	for range streams { // until each reads its first batch
+		<-waits
+	}
 	var shut sync.WaitGroup
 	shut.Go(func() { require.NoError(t, s.server.Shutdown(context.Background())) })
 	<-s.server.draining
@@ -97,7 +100,7 @@ func TestClientsLearnWhereStreamsMove(t *testing.T) {
 //
 // spec: wire-60
 func TestFollowingEndsWithTheStreams(t *testing.T) {
-	s, turn := serveGated(t, Options{})
+	s, turn, _ := serveGated(t, Options{})
 	stream, err := s.DoGet(followedHeaders(t.Context(), movesForm, "ours 1"), s.ticket(t, `{"dataset": "homefeed"}`))
 	require.NoError(t, err)
 	_, err = stream.Recv()
@@ -118,7 +121,7 @@ func TestFollowingEndsWithTheStreams(t *testing.T) {
 // spec: wire-63
 func TestOneCallFollowsTheStreamsOfAName(t *testing.T) {
 	b := budget.New(1 << 20)
-	s, turn := serveGated(t, Options{Budget: b})
+	s, turn, _ := serveGated(t, Options{Budget: b})
 	stream, err := s.DoGet(followedHeaders(t.Context(), movesForm, "ours 1"), s.ticket(t, `{"dataset": "homefeed"}`))
 	require.NoError(t, err)
 	_, err = stream.Recv()

@@ -21,29 +21,33 @@ import (
 	"github.com/penstock/penstock/loader"
 )
 
-// gated is a stream each of whose batches waits for a turn.
+// gated is a stream each of whose batches waits for a turn. It sends to waits before it waits.
 type gated struct {
 	loader.Stream
-	turn <-chan struct{}
+	waits chan<- struct{}
+	turn  <-chan struct{}
 }
 
 func (g gated) Next() bool {
+	g.waits <- struct{}{}
 	<-g.turn
 	return g.Stream.Next()
 }
 
-// serveGated serves tables in memory. Each batch waits for a turn.
-func serveGated(t *testing.T, options Options) (s *served, turn chan struct{}) {
-	w, turn := newWorld(t), make(chan struct{}, trainingRows)
+// serveGated serves tables in memory. Each batch waits for a turn. A stream that waits has looked whether the server shuts down, and
+// reads this batch in any case.
+func serveGated(t *testing.T, options Options) (s *served, turn chan struct{}, waits <-chan struct{}) {
+	w, begun := newWorld(t), make(chan struct{}, 2*trainingRows)
+	turn = make(chan struct{}, trainingRows)
 	all := w.loader()
 	options.Loader = altered{Loader: all, open: func(ctx context.Context, p loader.Planned, o loader.StreamOptions) (loader.Stream, error) {
 		source, err := all.Open(ctx, p, o)
 		if err != nil {
 			return nil, err
 		}
-		return gated{source, turn}, nil
+		return gated{source, begun, turn}, nil
 	}}
-	return serve(t, options), turn
+	return serve(t, options), turn, begun
 }
 
 // movingReader reads the messages of a stream of a client that sends headerMoves.
@@ -91,7 +95,7 @@ func (s *served) getMoving(t *testing.T, ticket *arrowflight.Ticket, value strin
 // spec: wire-55, wire-56
 func TestStreamsMove(t *testing.T) {
 	const query = `{"dataset": "homefeed", "batch_rows": 100, "lanes": 2}`
-	s, turn := serveGated(t, Options{})
+	s, turn, waits := serveGated(t, Options{})
 	stream := s.getMoving(t, s.ticket(t, query), movesForm)
 	reader, err := arrowflight.NewRecordReader(stream)
 	require.NoError(t, err)
@@ -102,6 +106,9 @@ func TestStreamsMove(t *testing.T) {
 		turn <- struct{}{}
 		require.True(t, reader.Next())
 		keep(reader.RecordBatch())
+	}
+	for range 3 { // until it reads its third batch
+		<-waits
 	}
 	var shut sync.WaitGroup
 	shut.Go(func() { require.NoError(t, s.server.Shutdown(context.Background())) })
@@ -157,7 +164,7 @@ func TestStreamsMoveBeforeTheirFirstBatch(t *testing.T) {
 // spec: wire-55
 func TestStreamsOfOtherClientsDoNotMove(t *testing.T) {
 	for _, value := range []string{"", "2"} {
-		s, turn := serveGated(t, Options{})
+		s, turn, _ := serveGated(t, Options{})
 		ctx := t.Context()
 		if value != "" {
 			ctx = metadata.AppendToOutgoingContext(ctx, headerMoves, value)
@@ -185,7 +192,7 @@ func TestStreamsOfOtherClientsDoNotMove(t *testing.T) {
 //
 // spec: wire-57
 func TestServersThatShutDownRefuseCalls(t *testing.T) {
-	s, turn := serveGated(t, Options{})
+	s, turn, _ := serveGated(t, Options{})
 	ticket := s.ticket(t, `{"dataset": "homefeed"}`)
 	stream, err := s.DoGet(t.Context(), ticket)
 	require.NoError(t, err)

@@ -378,7 +378,7 @@ func TestStatusHidesReadsOfWithheldRows(t *testing.T) {
 	t.Parallel()
 	of := people{emails: true, foreign: true, filtered: true}
 	w := of.world(t)
-	all, turn := w.loader(), make(chan struct{}, trainingRows)
+	all, begun, turn := w.loader(), make(chan struct{}, 2*trainingRows), make(chan struct{})
 	s := serve(t, Options{Authenticate: known, Policy: func() *policy.Policy {
 		limited := of.limited()
 		for i := range limited.Rules {
@@ -391,7 +391,7 @@ func TestStatusHidesReadsOfWithheldRows(t *testing.T) {
 			return nil, err
 		}
 		waits.Read(ctx, waits.Reads{Requests: 3, Bytes: 1000})
-		return gated{source, turn}, nil
+		return gated{source, begun, turn}, nil
 	}}})
 	for _, c := range []struct {
 		who  context.Context
