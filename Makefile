@@ -11,8 +11,8 @@ MAKEFLAGS += --no-builtin-rules
 
 GO ?= go
 PYTHON ?= python3
-# Race detection and assertions are on in every test run. RACE= turns the
-# first off where there is no C compiler.
+# Assertions are on in every test run. RACE= turns race detection off where there is no C
+# compiler.
 RACE ?= -race
 # Without debug information, which only a debugger needs, the race form of all libraries
 # compiles in three quarters of the time; stack traces keep their lines. A program with the
@@ -21,6 +21,12 @@ RACE ?= -race
 RACE_FORM := $(if $(RACE),$(RACE) -gcflags=all=-dwarf=false)
 # golangci-lint runs all that go vet would, and more: see .golangci.yml.
 GOTEST := CGO_ENABLED=$(if $(RACE),1,0) GORACE=atexit_sleep_ms=100 $(GO) test $(RACE_FORM) -tags invariants -vet=off
+# The race detector makes tests several times slower, and is compiled and linked apart. test runs
+# these packages with it: goroutines that share memory are their work. It runs all others
+# without it, and a share of the random cases (the tag share). test-race runs all with it.
+RACED := ./cache/... ./flight/frames ./flight/inbound ./flight/limits ./flight/local ./internal/budget ./internal/cores \
+	./internal/parquet/charged ./internal/spool ./internal/store ./internal/trace ./joiner/... ./loader/datafile ./loader/fanout ./loader/lane
+UNRACED := $(GO) test -tags invariants,share -vet=off
 # The race detector alone needs cgo. All else is compiled in one form, that which is
 # shipped: arrow, sqlite and the AWS SDK take minutes of CPU for each form.
 export CGO_ENABLED := 0
@@ -28,10 +34,12 @@ export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
 # The product is the module of this folder. Benchmarks and the programs of developers are modules
 # of their own, in the same workspace (go.work).
 ALL_MODULES := ./... ./benchmarks/... ./tools/...
+# check runs what reads sources alone.
+TESTED = $(GO) list $(ALL_MODULES) | grep -vE '/internal/(dep|docs|prose|spec)test$$'
 # What reads sources and pages alone: imports, fields, examples. The race detector would
 # only make it slow.
 SOURCE_TESTS := ./internal/deptest ./internal/docstest ./internal/spectest
-# All random cases of packages that try a share of them with the race detector.
+# All random cases of packages that try a share of them in test and with the race detector.
 RANDOM_CASES := $(GO) test -tags invariants -vet=off ./internal/parquet ./joiner/spill ./loader ./loader/stream ./loader/joined ./loader/fanout ./loader/extsort
 # Random worlds on real tables, ours and other writers': without the race
 # detector, under which there are few. It says how many were refused, and why.
@@ -264,14 +272,15 @@ agree: build .venv/bench/.stamp ## TPC-H and T whole: DuckDB and Polars give the
 # Python's tests mostly wait for servers, and Go's need all cores: together they take little longer
 # than Go's alone.
 .PHONY: test
-test: check ## lint, Go with the race detector, Python: ten minutes on two cores
+test: check ## lint, Go, with the race detector where goroutines share memory, Python: ten minutes on two cores
 	$(MAKE) -j2 --output-sync=target test-go test-python
 
-# What test leaves out for the sake of its time. CI runs it after test. As in test, Python's
-# longest tests run beside Go's: those marked "more" wait for servers most of the time.
+# What test leaves out for the sake of its time. CI runs it after test. Python's tests marked
+# "more" wait for servers most of the time, and run beside Go's with the race detector.
 .PHONY: test-more
-test-more: ## all random cases, worlds and fixtures; long Python tests; torch; Airflow; Ray; DuckDB and Polars; README, quickstart, packages, attacks, fuzzing
-	$(MAKE) -j4 --output-sync=target test-random test-torch test-python-more test-monitoring test-airflow test-engines test-chaos
+test-more: ## Go with the race detector; all random cases, worlds and fixtures; long Python tests; torch; Airflow; Ray; DuckDB and Polars; README, quickstart, packages, attacks, fuzzing
+	$(MAKE) -j2 --output-sync=target test-race test-python-more
+	$(MAKE) -j4 --output-sync=target test-random test-torch test-monitoring test-airflow test-engines test-chaos
 	$(MAKE) test-attack test-ray test-docs test-packages test-browser test-fuzz
 
 .PHONY: check
@@ -294,9 +303,15 @@ check-python: .venv/test/.stamp
 
 .PHONY: test-go
 test-go: race-needs-cc .venv/test/.stamp $(PENSTOCK_S3GATEWAY)
-	$(GOTEST) -timeout 15m $$($(GO) list $(ALL_MODULES) | grep -vE '/internal/(dep|docs|prose|spec)test$$')
+	$(UNRACED) -timeout 15m $$($(TESTED) | grep -vxFf <($(GO) list $(RACED)))
+	$(GOTEST) -timeout 30m $(RACED)
 
-# The cases of which test-go tries a share, without the race detector.
+# After test, Go has the results of the packages in RACED.
+.PHONY: test-race
+test-race: race-needs-cc .venv/test/.stamp $(PENSTOCK_S3GATEWAY) ## all Go packages with the race detector
+	$(GOTEST) -timeout 30m $$($(TESTED))
+
+# The cases of which test-go and test-race try a share.
 .PHONY: test-random
 test-random: .venv/test/.stamp $(PENSTOCK_S3GATEWAY) ## all random cases, worlds and fixtures, without the race detector
 	$(RANDOM_CASES) -timeout 15m

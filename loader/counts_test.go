@@ -307,7 +307,7 @@ func TestNextCallerCountsAfterAFailedCount(t *testing.T) {
 // TestCountsAreCachedWithinBounds checks that the oldest counts are dropped first.
 func TestCountsAreCachedWithinBounds(t *testing.T) {
 	t.Parallel()
-	withoutRace(t)
+	onlyWhole(t)
 	w, d := counting(t)
 	d.Staging = nil
 	l := loader.New(loader.Options{Datasets: []dataset.Dataset{d}, Catalog: w, Scan: w.Scan})

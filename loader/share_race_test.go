@@ -1,17 +1,16 @@
-//go:build race
+//go:build race || share
 
 package loader_test
 
 import "testing"
 
-// share is the factor by which random cases are reduced under the race detector, which
-// makes each case six times as slow and looks for other faults. make test-random runs
-// all of them without the detector.
+// share is the factor by which random cases are reduced in make test, and under the race
+// detector, which makes each case six times as slow. make test-random runs all of them.
 const share = 16
 
-// withoutRace skips a test that starts no goroutine of its own and whose cases cannot
+// onlyWhole skips a test that starts no goroutine of its own and whose cases cannot
 // be reduced. make test-random runs it.
-func withoutRace(t *testing.T) {
+func onlyWhole(t *testing.T) {
 	t.Helper()
-	t.Skip("it runs without the race detector: make test-random")
+	t.Skip("its cases cannot be divided: make test-random runs it")
 }

@@ -1,4 +1,4 @@
-//go:build !race
+//go:build !race && !share
 
 package loader_test
 
@@ -7,5 +7,5 @@ import "testing"
 // share is the factor by which random cases are reduced.
 const share = 1
 
-// withoutRace skips a test under the race detector.
-func withoutRace(*testing.T) {}
+// onlyWhole skips a test in a build that tries a share.
+func onlyWhole(*testing.T) {}

@@ -14,10 +14,10 @@ import (
 	"strings"
 )
 
-// CheckShares finds tests that do less under the race detector than without it and that no
-// command of wholeTarget runs whole. Such a test uses a name that a test file for the race
-// detector declares, itself or by a function, or it is in a file that the race detector
-// leaves out. CheckShares returns one sentence per test.
+// CheckShares finds tests that do less in builds with one of shareTags than in others, and that no
+// command of wholeTarget runs whole. Such a test uses a name that a test file for one of these
+// builds declares, itself or by a function, or it is in a file that these builds
+// leave out. CheckShares returns one sentence per test.
 func CheckShares(root fs.FS) ([]string, error) {
 	folders, err := readFolders(root)
 	if err != nil {
@@ -39,15 +39,19 @@ func CheckShares(root fs.FS) ([]string, error) {
 		}
 		for _, test := range tests {
 			if !slices.ContainsFunc(whole, func(r wholeRun) bool { return r.has(f.path, test) }) {
-				faults = append(faults, fmt.Sprintf("%s: %s does less under the race detector, and make %s does not run it: add it to a command there", f.path, test, wholeTarget))
+				faults = append(faults, fmt.Sprintf("%s: %s does less in make test, and make %s does not run it: add it to a command there", f.path, test, wholeTarget))
 			}
 		}
 	}
 	return faults, nil
 }
 
-// wholeTarget is the target of the Makefile that runs tests without the race detector.
+// wholeTarget is the target of the Makefile that runs tests whole.
 const wholeTarget = "test-random"
+
+// shareTags returns the build tags with which tests try a share of their cases: that of the race
+// detector, and that of make test without it.
+func shareTags() []string { return []string{"race", "share"} }
 
 // wholeRun is a command that runs tests whole.
 type wholeRun struct {
@@ -69,7 +73,7 @@ func wholeRuns(makefile string) ([]wholeRun, error) {
 	var all []wholeRun
 	for _, v := range variable.FindAllStringSubmatch(makefile, -1) {
 		words := strings.Fields(v[2])
-		if !strings.Contains(recipe, "\t$("+v[1]+")") || slices.Contains(words, "-race") {
+		if !strings.Contains(recipe, "\t$("+v[1]+")") || triesShare(words) {
 			continue
 		}
 		var run wholeRun
@@ -93,13 +97,20 @@ func wholeRuns(makefile string) ([]wholeRun, error) {
 	return all, nil
 }
 
-// sharedTests returns the tests of a folder that do less under the race detector.
+// triesShare reports whether the arguments of go test set one of shareTags.
+func triesShare(words []string) bool {
+	return slices.ContainsFunc(words, func(word string) bool {
+		return slices.ContainsFunc(strings.Split(strings.TrimPrefix(word, "-"), ","), func(tag string) bool { return slices.Contains(shareTags(), tag) })
+	})
+}
+
+// sharedTests returns the tests of a folder that do less in builds with one of shareTags.
 func sharedTests(root fs.FS, folder string) ([]string, error) {
 	names, err := fs.Glob(root, path.Join(folder, "*_test.go"))
 	if err != nil {
 		return nil, err
 	}
-	less := map[string]bool{}            // names that are other, or absent, under the race detector
+	less := map[string]bool{}            // names that are other, or absent, with shareTags
 	used := map[string]map[string]bool{} // what a function uses, by its name
 	for _, name := range names {
 		src, err := fs.ReadFile(root, name)
@@ -110,7 +121,7 @@ func sharedTests(root fs.FS, folder string) ([]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("parse %s: %w", name, err)
 		}
-		differs := dependsOnRace(file)
+		differs := dependsOnShare(file)
 		for _, declared := range declarations(file) {
 			less[declared] = less[declared] || differs
 		}
@@ -145,8 +156,8 @@ func closure(less map[string]bool, used map[string]map[string]bool) []string {
 	return tests
 }
 
-// dependsOnRace reports whether a file is built with or without the race detector alone.
-func dependsOnRace(file *ast.File) bool {
+// dependsOnShare reports whether one of shareTags decides about the build of a file.
+func dependsOnShare(file *ast.File) bool {
 	for _, group := range file.Comments {
 		for _, comment := range group.List {
 			if group.Pos() > file.Package || !constraint.IsGoBuild(comment.Text) {
@@ -156,11 +167,11 @@ func dependsOnRace(file *ast.File) bool {
 			if err != nil {
 				continue // the compiler refuses it
 			}
-			with := func(race bool) bool {
-				return built.Eval(func(tag string) bool { return tag != "race" || race })
-			}
-			if with(true) != with(false) {
-				return true
+			whole := built.Eval(func(tag string) bool { return !slices.Contains(shareTags(), tag) })
+			for _, share := range shareTags() {
+				if whole != built.Eval(func(tag string) bool { return tag == share || !slices.Contains(shareTags(), tag) }) {
+					return true
+				}
 			}
 		}
 	}

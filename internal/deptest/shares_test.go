@@ -23,9 +23,9 @@ func TestSharesAreRunWhole(t *testing.T) {
 
 func TestLostSharesAreFound(t *testing.T) {
 	const (
-		makefile = "CASES := $(GO) test -run 'Worlds|Lineage' ./a\nOTHER := $(GO) test ./b\nRACED := $(GO) test -race ./a\n\ntest-random: x ## all\n\t$(CASES) -timeout 15m\n\t$(RACED)\n\nlong:\n\t$(OTHER)\n"
+		makefile = "CASES := $(GO) test -run 'Worlds|Lineage' ./a\nOTHER := $(GO) test ./b\nRACED := $(GO) test -race ./a\nPART := $(GO) test -tags invariants,share ./a\n\ntest-random: x ## all\n\t$(CASES) -timeout 15m\n\t$(RACED)\n\t$(PART)\n\nlong:\n\t$(OTHER)\n"
 		without  = "//go:build !race\n\npackage a\n\nconst share = 1\n"
-		lost     = " does less under the race detector, and make test-random does not run it: add it to a command there"
+		lost     = " does less in make test, and make test-random does not run it: add it to a command there"
 	)
 	for name, c := range map[string]struct {
 		folder, test string
@@ -47,13 +47,16 @@ func TestLostSharesAreFound(t *testing.T) {
 		require.NoError(t, err, name)
 		require.Equal(t, c.want, faults, name)
 	}
-	absent := fstest.MapFS{
-		"Makefile":     {Data: []byte(makefile)},
-		"a/it_test.go": {Data: []byte("//go:build !race\n\npackage a\n\nfunc TestCursor() {}\n")},
+	for constraint, want := range map[string][]string{
+		"!race": {"a: TestCursor" + lost}, "!share": {"a: TestCursor" + lost}, "!race && !share": {"a: TestCursor" + lost}, "unix": nil,
+	} {
+		faults, err := CheckShares(fstest.MapFS{
+			"Makefile":     {Data: []byte(makefile)},
+			"a/it_test.go": {Data: []byte("//go:build " + constraint + "\n\npackage a\n\nfunc TestCursor() {}\n")},
+		})
+		require.NoError(t, err)
+		require.Equal(t, want, faults, constraint)
 	}
-	faults, err := CheckShares(absent)
-	require.NoError(t, err)
-	require.Equal(t, []string{"a: TestCursor" + lost}, faults, "a test that the race detector leaves out")
-	_, err = CheckShares(fstest.MapFS{"Makefile": {Data: []byte("test-random:\n\techo\n")}})
+	_, err := CheckShares(fstest.MapFS{"Makefile": {Data: []byte("test-random:\n\techo\n")}})
 	require.Error(t, err)
 }

@@ -161,7 +161,7 @@ func TestHeldBatchesStayAdmitted(t *testing.T) {
 // TestCodecsStopAtTheDeclaredSize decompresses data that declares a false size, or none:
 // the output stays within the size in the page header.
 func TestCodecsStopAtTheDeclaredSize(t *testing.T) { //nolint:paralleltest // it looks at what the process allocates
-	withoutRace(t)
+	onlyWhole(t)
 	const room, hidden = 1000, 64 << 20
 	zeros := make([]byte, hidden)
 	packed := func(c compress.Compression) []byte {

@@ -1,8 +1,8 @@
-//go:build !race
+//go:build !race && !share
 
 package extsort_test
 
-// What the tests do without the race detector.
+// What the tests do in make test-random.
 const (
 	tables  = 24
 	bigRows = 150_000

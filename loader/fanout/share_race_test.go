@@ -1,8 +1,7 @@
-//go:build race
+//go:build race || share
 
 package fanout_test
 
-// share is the factor by which random cases are reduced under the race detector, which
-// makes each case six times as slow and looks for other faults. make test-random runs
-// all of them without the detector.
+// share is the factor by which random cases are reduced in make test, and under the race
+// detector, which makes each case six times as slow. make test-random runs all of them.
 const share = 16

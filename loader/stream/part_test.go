@@ -151,7 +151,7 @@ func TestCountsOfSplits(t *testing.T) {
 // spec: endpoint-1, endpoint-6
 func TestRangesOfSplits(t *testing.T) {
 	t.Parallel()
-	withoutRace(t)
+	onlyWhole(t)
 	const splits = 1500
 	w := scenario.NewWorld()
 	t.Cleanup(w.Release)

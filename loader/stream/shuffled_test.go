@@ -162,7 +162,7 @@ func TestDroppedRowsLeaveTheOrder(t *testing.T) {
 // spec: order-24
 func TestShufflesAreUniform(t *testing.T) {
 	t.Parallel()
-	withoutRace(t)
+	onlyWhole(t)
 	shape := scenario.Shape{TrainingBuckets: 1, StagingBuckets: []int{1}}
 	tested := 0
 	for _, seed := range loadertest.Seeds(t, 12, shape) {

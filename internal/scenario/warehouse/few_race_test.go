@@ -1,9 +1,9 @@
-//go:build race
+//go:build race || share
 
 package warehouse_test
 
-// few is the number of cases in the short form: the race detector makes writing them
-// five times as slow, and finds other bugs.
+// few is the number of cases in the short form of make test, and with the race detector, which
+// makes writing them five times as slow. make test-random tries more.
 const few = 20
 
 // lineageRows is how many rows TestLineage reads, likewise.

@@ -1,6 +1,6 @@
-//go:build race
+//go:build race || share
 
 package commits_test
 
-// racingChanges is smaller in tests that look for data races, which are slow.
+// racingChanges is smaller in make test, and with the race detector, which is slow.
 const racingChanges = 4
