@@ -343,6 +343,12 @@ func (c *child) signal(t *testing.T) {
 	require.NoError(t, c.command.Process.Signal(syscall.SIGTERM))
 }
 
+// reload makes a server load its files at once. The server also compares its files at intervals, and may load them twice.
+func (c *child) reload(t *testing.T) {
+	t.Helper()
+	require.NoError(t, c.command.Process.Signal(syscall.SIGHUP))
+}
+
 // wait waits for the process to exit, and returns the exit code and the rest of standard output
 // after the first line.
 func (c *child) wait(t *testing.T) (int, string) {

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -127,6 +126,7 @@ func TestPolicyIsLoadedAgain(t *testing.T) {
 		"rules:\n- subjects: [\"*\"]\n  tables:\n    ml.impressions: {filter: \"itme = 'a'\"}\n":                 "(line 4)",
 	} {
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		server.reload(t)
 		require.Eventually(t, func() bool { return strings.Contains(server.stderr.String(), says) }, time.Minute, 50*time.Millisecond, text)
 		require.Zero(t, ask("item").code, text)
 		got := run(t, "serve", "--config", readLake(t).config, "--listen", "127.0.0.1:0", "--policy", path)
@@ -134,6 +134,7 @@ func TestPolicyIsLoadedAgain(t *testing.T) {
 		require.Contains(t, got.stderr, strings.ReplaceAll(says, `\"`, `"`), text)
 	}
 	require.NoError(t, os.WriteFile(path, []byte("rules:\n- subjects: [\"*\"]\n  read: [home]\n  tables: {ml.impressions: {withheld: [item]}}\n"), 0o600))
+	server.reload(t)
 	require.Eventually(t, func() bool { return strings.Contains(ask("item").stderr, `the dataset has no column "item"`) }, time.Minute, 50*time.Millisecond)
 	require.Zero(t, ask("label").code)
 }
@@ -153,12 +154,12 @@ func TestNamesOfThePolicyThatMatchNoDataset(t *testing.T) {
 
 	server.stderr.forget()
 	write(path, "rules:\n- subjects: [\"*\"]\n  read: [home, \"gone*\"]\n")
-	require.NoError(t, server.command.Process.Signal(syscall.SIGHUP))
+	server.reload(t)
 	server.stderr.wait(t, "", "the datasets that the policy names")
 	require.NotContains(t, server.stderr.String(), unmatched)
 
 	write(config, strings.ReplaceAll(string(must(os.ReadFile(config))), "  gone:", "  went:"))
-	require.NoError(t, server.command.Process.Signal(syscall.SIGHUP))
+	server.reload(t)
 	require.Equal(t, []any{"gone*"}, server.stderr.find(t, unmatched)["read"])
 }
 

@@ -110,6 +110,7 @@ func TestStatusShowsRefusedConfigFiles(t *testing.T) {
 	require.Equal(t, &flight.ConfigStatus{Current: true}, statusOf(t, server.uri()).Config)
 	write := func(text string) {
 		require.NoError(t, os.WriteFile(l.config, []byte(text), 0o600))
+		server.reload(t)
 	}
 	write(string(before) + "wrong: true\n")
 	require.Eventually(t, func() bool { return statusOf(t, server.uri()).Config.Refused > 0 }, time.Minute, 10*time.Millisecond)

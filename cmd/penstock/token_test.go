@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -46,8 +47,10 @@ func TestCommandsReadWithTokens(t *testing.T) {
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
 	sweeps := issued(t, file, "sweeps")
-	server.stderr.find(t, "changed files are in use")
-	require.Zero(t, run(t, "cat", "home", "--uri", server.uri(), "--token-file", sweeps).code)
+	server.reload(t)
+	require.Eventually(t, func() bool {
+		return run(t, "cat", "home", "--uri", server.uri(), "--token-file", sweeps).code == exitOK
+	}, time.Minute, 50*time.Millisecond)
 	require.Zero(t, run(t, "cat", "home", "--uri", server.uri(), "--token-file", trainers).code)
 	require.NoError(t, os.WriteFile(file, append([]byte("#"), text...), 0o600))
 	got := run(t, "cat", "home", "--uri", server.uri(), "--token-file", filepath.Join(t.TempDir(), "none"))
@@ -70,11 +73,12 @@ func TestRevokedTokenIsRefused(t *testing.T) {
 	server := start(t, "--config", readLake(t).config, "--tokens", file)
 	ask := func() ran { return run(t, "datasets", "home", "--uri", server.uri(), "--token-file", trainers) }
 	require.NoError(t, os.WriteFile(file, []byte("trainers\n"), 0o600))
+	server.reload(t)
 	server.stderr.find(t, "changed files cannot be used: the previous content stays in use")
 	require.Zero(t, ask().code)
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
-	server.stderr.find(t, "changed files are in use")
-	require.Contains(t, ask().stderr, "the token is unknown to the server")
+	server.reload(t)
+	require.Eventually(t, func() bool { return strings.Contains(ask().stderr, "the token is unknown to the server") }, time.Minute, 50*time.Millisecond)
 }
 
 // TestSecureServerForOtherMachines checks that with TLS and tokens, an address that other machines
