@@ -6,8 +6,10 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -347,6 +349,19 @@ func (c *child) signal(t *testing.T) {
 func (c *child) reload(t *testing.T) {
 	t.Helper()
 	require.NoError(t, c.command.Process.Signal(syscall.SIGHUP))
+}
+
+// drain asks a server to end, and waits until it refuses connections: from then on, its streams end or move.
+func (c *child) drain(t *testing.T) {
+	t.Helper()
+	c.signal(t)
+	require.Eventually(t, func() bool {
+		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", c.address)
+		if err == nil {
+			_ = conn.Close()
+		}
+		return errors.Is(err, syscall.ECONNREFUSED)
+	}, time.Minute, 10*time.Millisecond)
 }
 
 // wait waits for the process to exit, and returns the exit code and the rest of standard output

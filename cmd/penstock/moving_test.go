@@ -38,7 +38,7 @@ func TestCommandsReadOnAfterARestart(t *testing.T) {
 	require.Zero(t, want.code, want.stderr)
 	var restarted sync.WaitGroup
 	got := &noticing{first: func() {
-		server.signal(t)
+		server.drain(t)
 		restarted.Go(func() {
 			code, _ := server.wait(t)
 			require.Zero(t, code)

@@ -50,6 +50,8 @@ func (l lake) rowsOf(t *testing.T, table string) []string {
 // spec: stage-180, stage-181, stage-187
 func TestRowsOfSQLAreStaged(t *testing.T) {
 	duckDB(t)
+	folder := t.TempDir()
+	t.Setenv("TMPDIR", folder) // other processes have folders in the usual one
 	l := sqlLake(t)
 	deleted := l.parquetFile(t, "more.parquet", `[{"req_id": 9, "country": "DE"}]`)
 	for i, source := range [][]string{{"--config", l.config}, {"--uri", start(t, "--config", l.config).uri()}} {
@@ -62,7 +64,7 @@ func TestRowsOfSQLAreStaged(t *testing.T) {
 		require.Contains(t, got.stdout, "rows 2, in ")
 		require.Equal(t, []string{`{"country":"CH","clicks":7,"rows":2,"more":null}`, `{"country":"DE","clicks":null,"rows":1,"more":9}`}, l.rowsOf(t, table))
 	}
-	left, err := filepath.Glob(filepath.Join(os.TempDir(), "penstock-*.folder"))
+	left, err := filepath.Glob(filepath.Join(folder, "penstock-*.folder"))
 	require.NoError(t, err)
 	require.Empty(t, left)
 }
