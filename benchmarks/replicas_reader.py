@@ -40,6 +40,7 @@ def main() -> None:
                 seed=7,
                 epoch=epoch,
                 lanes=given.of,
+                algorithm=2,  # as docs/ordering.md recommends for several servers
                 shard=(given.shard, given.of),
                 batch_rows=4096,
             )

@@ -28,7 +28,7 @@ func (m machine) rate() float64 { return scale.Rate(1, m.row, m.link, m.cpu, m.c
 // T behind links of 100 Mbit/s, as benchmarks/replicas.py has it: bytes of a row as the servers sent them, and the CPU time of one
 // replica, without its start.
 func slowLinks() machine {
-	return machine{link: 100e6 / 8, row: 550, cpu: 1.405e-6, start: 80 * time.Millisecond}
+	return machine{link: 100e6 / 8, row: 550, cpu: 1.235e-6, start: 80 * time.Millisecond}
 }
 
 // T's stored bytes per training row, and the rows of the benchmark.
@@ -89,7 +89,7 @@ func (l *lake) facts(p *plan.Plan, streams int) (scale.Facts, error) {
 // servers for a row, and stored bytes of two epochs.
 func measured() map[int][3]float64 {
 	return map[int][3]float64{
-		1: {21_090, 1.43e-6, 410e6}, 2: {40_999, 1.97e-6, 448e6}, 4: {84_909, 1.42e-6, 460e6}, 8: {163_087, 1.50e-6, 492e6},
+		1: {21_757, 1.26e-6, 410e6}, 2: {43_380, 1.22e-6, 422e6}, 4: {85_853, 1.29e-6, 425e6}, 8: {166_793, 1.36e-6, 431e6},
 	}
 }
 
@@ -97,14 +97,14 @@ func measured() map[int][3]float64 {
 const closest = 0.15
 
 // compareLinks prints rates behind links as simulated, by the formulas, and as measured. It fails if a simulated figure is farther from
-// the measured one than closest, but for the CPU of two replicas, which one run of two does not explain.
+// the measured one than closest.
 func compareLinks(ctx context.Context) error {
 	fmt.Println("| replicas | rows/s, simulated | by formula | measured | ratio | storage, simulated, MB | by formula, 1st epoch | measured | ratio | CPU µs/row, simulated | measured | ratio |")
 	fmt.Println("|---:|" + "---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
 	m, known := slowLinks(), measured()
 	var failed error
 	for _, n := range []int{1, 2, 4, 8} {
-		got, err := m.run(ctx, layout{name: "t", rows: rowsBehind, days: 1, trainingBytes: trainingStored, stagingBytes: stagingStored}, n, dealtEachEpoch, epochsBehind)
+		got, err := m.run(ctx, layout{name: "t", rows: rowsBehind, days: 1, trainingBytes: trainingStored, stagingBytes: stagingStored}, n, dealtOnce, epochsBehind)
 		if err != nil {
 			return err
 		}
@@ -112,11 +112,8 @@ func compareLinks(ctx context.Context) error {
 		fmt.Printf("| %d | %.0f | %.0f | %.0f | %.3f | %.0f | %.0f | %.0f | %.3f | %.2f | %.2f | %.3f |\n", n, rate, scale.Rate(n, m.row, m.link, m.cpu, 0), was[0], rate/was[0],
 			got.bytes/1e6, got.facts.Read(n)/1e6, was[2]/1e6, got.bytes/was[2], 1e6*got.cpuRow, 1e6*was[1], got.cpuRow/was[1])
 		for i, ratio := range []float64{rate / was[0], got.bytes / was[2], got.cpuRow / was[1]} {
-			what := []string{"the rate", "storage", "CPU for a row"}[i]
-			switch apart := ratio < 1-closest || ratio > 1+closest; {
-			case apart && n == 2 && i == 2:
-				fmt.Printf("not explained, %d replicas: %s is %.2f times the measured figure\n", n, what, ratio)
-			case apart:
+			if ratio < 1-closest || ratio > 1+closest {
+				what := []string{"the rate", "storage", "CPU for a row"}[i]
 				failed = errors.Join(failed, fmt.Errorf("%d replicas: %s is %.2f times the measured figure", n, what, ratio))
 			}
 		}
