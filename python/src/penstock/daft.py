@@ -55,9 +55,10 @@ def read(servers: Client | str | Sequence[str], dataset: Dataset, **fields: Unpa
     """
     given, files = separated("penstock.daft.read", fields)
     access = Access.of(servers, files)
-    given |= {"endpoints": "splits", "wire": "plain"}
-    plan, _ = planned(access, query.form(dataset, given))
-    return _Source(access, dataset, {**given, "snapshots": plan.pin}, plan.schema).read()
+    given |= {"endpoints": "splits"}
+    form, plan, _ = planned(access, query.form(dataset, given))
+    pinned = {**given, "wire": form["wire"], "snapshots": plan.pin}
+    return _Source(access, dataset, pinned, plan.schema).read()
 
 
 class _Source(DataSource):
@@ -89,7 +90,7 @@ class _Source(DataSource):
         needed = _needed(pushdowns)
         names = [name for name in schema.names if needed is None or name in needed] or schema.names[:1]
         form = query.form(self._dataset, self._pushdown.query(names, []))
-        plan, endpoints = await asyncio.to_thread(planned, self._access, form)
+        _, plan, endpoints = await asyncio.to_thread(planned, self._access, form)
         selected = pa.schema([schema.field(name) for name in names])
         # Daft counts the rows that pass its filters.
         limit = pushdowns.limit if pushdowns.filters is None else None

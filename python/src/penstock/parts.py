@@ -16,7 +16,7 @@ from penstock.servers import Servers
 from penstock.splits import Split
 
 # Query fields that engines' functions set themselves.
-_ITS_OWN = ("cursor", "endpoints", "every", "lanes", "limit", "shard", "tail", "wire")
+_ITS_OWN = ("cursor", "endpoints", "every", "lanes", "limit", "shard", "tail")
 
 
 class Query(RunQuery, Files, total=False):
@@ -54,12 +54,15 @@ class Part:
         return [Split(bound, self.plan, one, number) for number, one in enumerate(self.endpoints, self.first)]
 
 
-def separated(function: str, fields: Query) -> tuple[dict[str, Any], Files]:
+def separated(
+    function: str, fields: Query, wires: tuple[str, ...] = ("plain", "auto")
+) -> tuple[dict[str, Any], Files]:
     """Separates the fields of a query from the files with credentials.
 
     Args:
         function: the name of the function that the fields were passed to, for messages.
         fields: the fields and files.
+        wires: the forms in which batches may come, all of which become plain columns.
 
     Raises:
         Invalid: a field is set that the function sets itself, or that does not exist.
@@ -69,18 +72,29 @@ def separated(function: str, fields: Query) -> tuple[dict[str, Any], Files]:
     for name in _ITS_OWN:
         if given.get(name) is not None:
             raise query.invalid(name, f"is set by {function} itself; leave it out")
+    if given.get("wire") not in (None, *wires):
+        raise query.invalid(
+            "wire", f"must be {' or '.join(wires)} for {function}, which returns plain columns"
+        )
     mistakes.refuse(given)
     return given, files
 
 
-def planned(access: Access, form: Mapping[str, Any]) -> tuple[Plan, list[Endpoint]]:
-    """Plans a query with `endpoints: splits`, and returns the endpoints that have rows."""
+def planned(access: Access, form: Mapping[str, Any]) -> tuple[dict[str, Any], Plan, list[Endpoint]]:
+    """Plans a query with `endpoints: splits`.
+
+    Returns the query with its wire form, the plan, and the endpoints that have rows.
+    """
     servers = Servers(access.settings())
+
+    def ask(form: dict[str, Any]) -> tuple[dict[str, Any], PlannedQuery]:
+        return form, BoundQuery(servers, form).plan()
+
     try:
-        found = servers.retried(BoundQuery(servers, form).plan)
+        sent, found = servers.retried(lambda: query.in_smallest_form(form, ask))
     finally:
         servers.close()
-    return found.plan, with_rows(found)
+    return sent, found.plan, with_rows(found)
 
 
 def with_rows(found: PlannedQuery) -> list[Endpoint]:

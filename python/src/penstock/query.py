@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import json
 import operator
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
 
 from penstock.errors import Fault, Invalid
 from penstock.fields import Cursor
 
 Dataset = str | Mapping[str, Any]
+
+T = TypeVar("T")
 
 
 # Fields that may be pairs, and the name of the first element.
@@ -35,6 +37,22 @@ def text(fields: Mapping[str, Any]) -> bytes:
     """Returns the JSON of a query that `form` returned, or of an action's fields. None values are left out."""
     given = {name: value for name, value in fields.items() if value is not None}
     return json.dumps(given, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def in_smallest_form(form: Mapping[str, Any], ask: Callable[[dict[str, Any]], T]) -> T:
+    """Sends a query with its own wire form, or with the smallest form that works if it sets none.
+
+    Indexed batches have columns named after staging tables, so they are impossible if other columns have the same
+    names.
+    """
+    if "wire" in form:
+        return ask({**form})
+    try:
+        return ask({**form, "wire": "auto"})
+    except Invalid as e:
+        if [fault.field for fault in e.faults] != ["wire"]:
+            raise
+    return ask({**form, "wire": "plain"})
 
 
 def form(dataset: Dataset, fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -305,18 +305,6 @@ class QueryCalls:
 
 
 def _with_wire(dataset: Dataset, fields: Mapping[str, Any], ask: Callable[[dict[str, Any]], T]) -> T:
-    """Sends a query with its own wire form, or with the smallest form that works if it sets none.
-
-    Indexed batches have columns named after staging tables, so they are impossible if other columns have the same
-    names.
-    """
+    """Checks the fields of a query, and sends it with its wire form, or with the smallest one that works."""
     mistakes.refuse(fields)
-    form = query.form(dataset, fields)
-    if "wire" in form:
-        return ask(form)
-    try:
-        return ask({**form, "wire": "auto"})
-    except errors.Invalid as e:
-        if [fault.field for fault in e.faults] != ["wire"]:
-            raise
-    return ask({**form, "wire": "plain"})
+    return query.in_smallest_form(query.form(dataset, fields), ask)

@@ -68,8 +68,7 @@ def read(
             "the client's server is private, so the machines of a cluster cannot reach it",
             remedy="start a server with `penstock serve`, and pass its address",
         )
-    form = query.form(dataset, {**given, "endpoints": "splits", "wire": "plain"})
-    plan, _ = planned(access, form)
+    form, plan, _ = planned(access, query.form(dataset, {**given, "endpoints": "splits"}))
     schema = from_arrow_schema(_spark_schema(plan.schema), prefer_timestamp_ntz=True)
     if spark.conf.get(_TIMES, "false") != "true":
         _refuse_times(schema)
@@ -146,7 +145,7 @@ class _Reader(source.DataSourceReader):
 
     def partitions(self) -> list[source.InputPartition]:
         """Plans the query on the driver."""
-        plan, endpoints = planned(self._access, self._form)
+        _, plan, endpoints = planned(self._access, self._form)
         parts = dealt(plan, endpoints, self._parallelism or len(endpoints))
         return [source.InputPartition(part) for part in parts]
 

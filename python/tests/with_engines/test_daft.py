@@ -260,7 +260,7 @@ def test_tokens_are_read_where_splits_are_read(served: Served, tmp_path: Path) -
         frame = penstock.daft.read(server.address, "d", columns=["row"], token_file=str(file))
         assert frame.count_rows() == len(served.rows)
         access = penstock.access.Access.of(server.address, {"token_file": file})
-        fields = {"columns": ["row", "i"], "endpoints": "splits", "wire": "plain"}
+        fields = {"columns": ["row", "i"], "endpoints": "splits", "wire": "auto"}
         schema = penstock.connect(server.address, token=secret).plan("d", columns=["row", "i"]).schema
         source = penstock.daft._Source(access, "d", fields, schema)
         pickled = pickle.dumps(asyncio.run(all_of(source.get_tasks(Pushdowns(columns=["row"])))))

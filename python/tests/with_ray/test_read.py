@@ -102,8 +102,9 @@ def by_row(rows: list[Row]) -> list[Row]:
     return sorted(rows, key=lambda row: int(row["row"]))
 
 
-def test_each_row_comes_once(world: World, address: str) -> None:
-    found = read(address)
+@pytest.mark.parametrize("wire", ["plain", "indexed"])
+def test_each_row_comes_once(world: World, address: str, wire: str) -> None:
+    found = read(address, wire=wire)
     assert found.count() == ROWS
     assert found.schema().names == COLUMNS
     assert by_row(rows_of(found)) == [world.rows[k] for k in sorted(world.rows)]
@@ -210,12 +211,29 @@ def test_a_limit_ends_early(address: str) -> None:
     assert len(rows_of(read(address).limit(7))) == 7
 
 
+@pytest.mark.parametrize("wire", ["plain", "indexed"])
+def test_all_columns_have_the_order_of_plain_batches(address: str, wire: str) -> None:
+    with penstock.connect(address) as client:
+        whole = client.plan("d", wire="plain").schema
+    found = penstock.ray.read(address, "d", wire=wire)  # type: ignore[arg-type]
+    assert found.schema().base_schema.remove_metadata() == whole.remove_metadata()
+    no_row = penstock.ray.read(address, "d", wire=wire, filter="row < 0")  # type: ignore[arg-type]
+    assert no_row.schema().names == whole.names
+    assert no_row.take_all() == []
+
+
 def form(**fields: Any) -> dict[str, Any]:
     query = {"columns": COLUMNS, "batch_rows": BATCH, **fields}
     return {"dataset": "d", "endpoints": "splits", "wire": "plain", **query}
 
 
-@pytest.mark.parametrize("name", ["cursor", "endpoints", "lanes", "limit", "shard", "tail", "wire"])
+@pytest.mark.parametrize("wire", ["auto", "grouped"])
+def test_other_forms_of_batches_are_refused(address: str, wire: str) -> None:
+    with pytest.raises(errors.Invalid, match=r"wire: must be plain or indexed for penstock\.ray\.read"):
+        read(address, wire=wire)
+
+
+@pytest.mark.parametrize("name", ["cursor", "endpoints", "lanes", "limit", "shard", "tail"])
 def test_fields_that_it_sets_are_refused(address: str, name: str) -> None:
     fields: dict[str, Any] = {name: 1}
     with pytest.raises(errors.Invalid, match=f"{name}: is set by penstock.ray.read"):
@@ -281,18 +299,33 @@ def test_a_killed_server_costs_no_row(world: World, tmp_path: Path) -> None:
         assert by_row(rows_of(found)) == [world.rows[k] for k in sorted(world.rows)]
 
 
-def cuts(access: Access) -> list[list[tuple[int, int]]]:
-    tasks = PenstockDatasource(access, form()).get_read_tasks(1)
+def cuts(access: Access, wire: str) -> list[list[tuple[int, int]]]:
+    tasks = PenstockDatasource(access, form(wire=wire)).get_read_tasks(1)
     return [[(table.num_rows, table.nbytes) for table in task()] for task in tasks]
 
 
-def test_blocks_do_not_depend_on_the_way_of_batches(world: World, tmp_path: Path) -> None:
+@pytest.mark.parametrize("wire", ["plain", "indexed"])
+def test_blocks_do_not_depend_on_the_way_of_batches(world: World, tmp_path: Path, wire: str) -> None:
     """Ray cuts blocks by bytes, and drops those that it has by number."""
     with Server(world.config, "--local-socket", f"{tmp_path}/s") as server:
-        over_network = cuts(Access((f"grpc://{server.address}",), local=False))
-        mapped = cuts(Access((f"grpc://{server.address}",)))
+        over_network = cuts(Access((f"grpc://{server.address}",), local=False), wire)
+        mapped = cuts(Access((f"grpc://{server.address}",)), wire)
     assert over_network == mapped
     assert sum(rows for task in mapped for rows, _ in task) == ROWS
+
+
+@pytest.mark.parametrize("wire", ["plain", "indexed"])
+def test_blocks_do_not_depend_on_where_a_stream_resumed(address: str, wire: str) -> None:
+    query: dict[str, Any] = {"columns": COLUMNS, "batch_rows": BATCH, "wire": wire}
+    with penstock.connect(address) as client:
+
+        def sizes(cursor: Any) -> list[tuple[int, Any]]:
+            with client.read("d", **query, cursor=cursor) as stream:
+                return [(penstock.expand(batch).nbytes, stream.cursor) for batch in stream]
+
+        whole = sizes(None)
+        for done, (_, cursor) in enumerate(whole[:-1], 1):
+            assert sizes(cursor) == whole[done:]
 
 
 def test_a_task_that_ends_short_fails(address: str) -> None:

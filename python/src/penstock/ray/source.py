@@ -17,6 +17,7 @@ from penstock.access import Access, Files
 from penstock.bound import BoundQuery, PlannedQuery
 from penstock.client import Client
 from penstock.fields import RunQuery
+from penstock.indexed import plain_schema
 from penstock.parts import Part, Query, dealt, separated, with_rows
 from penstock.query import Dataset
 from penstock.ray.held import Held
@@ -48,7 +49,7 @@ def read(
     """Reads every row of a query once as a `ray.data.Dataset`, for inference, evaluation and preprocessing.
 
     The query is planned once, here. All executions of the dataset, whenever they happen, read the snapshots of this plan.
-    Each read task reads one split of the plan. `select_columns` and simple conditions of `filter` are pushed into the
+    Each read task reads consecutive splits of the plan. `select_columns` and simple conditions of `filter` are pushed into the
     query. Blocks come in any order unless Ray's `preserve_order` is set.
 
     Args:
@@ -56,13 +57,14 @@ def read(
         dataset: the name of a dataset on the server, or a dataset as a mapping.
         options: options of `ray.data.read_datasource`, such as `concurrency` or `num_cpus`. Without `override_num_blocks`,
             tasks are not divided into more blocks if they are enough for all CPUs.
-        fields: the query's other fields, and files with credentials.
+        fields: the query's other fields, and files with credentials. `wire` is `plain`, or `indexed` to send the columns of
+            staging tables and requests once for all rows of a batch that repeat them; the blocks are the same.
 
     Raises:
         Invalid: a field is set that `read` sets itself, or the client's credentials would be pickled.
     """
-    given, files = separated("penstock.ray.read", fields)
-    form = query.form(dataset, {**given, "endpoints": "splits", "wire": "plain"})
+    given, files = separated("penstock.ray.read", fields, wires=("plain", "indexed"))
+    form = query.form(dataset, {**given, "endpoints": "splits", "wire": given.get("wire") or "plain"})
     source = PenstockDatasource(Access.of(servers, files), form)
     return ray.data.read_datasource(source, **(_undivided(source.splits) | dict(options or {})))
 
@@ -127,12 +129,13 @@ class PenstockDatasource(ray.data.Datasource):
 
         Args:
             access: the servers.
-            form: the query with `endpoints: splits` and `wire: plain`.
+            form: the query with `endpoints: splits`, and plain or indexed batches.
         """
         super().__init__()
         self._access = access
         self._plans = Plans(access)
-        plan = self._plans.of(form).plan
+        # Its columns have the order of plain batches.
+        plan = self._plans.of({**form, "wire": "plain"}).plan
         packed = form.get("dense", {})
         # A dataset that gets another column meanwhile, or a server with another batch size, changes nothing.
         self._form: dict[str, Any] = {
@@ -171,7 +174,8 @@ class PenstockDatasource(ray.data.Datasource):
         """
         form = self._selected()
         found = self._plans.of(form)
-        schema = pa.schema([found.plan.schema.field(name) for name in self._names])
+        whole = plain_schema(found.plan.schema)
+        schema = pa.schema([whole.field(name) for name in self._names])
         width = sum(_width(field.type) for field in schema)
         tasks = []
         for part in dealt(found.plan, with_rows(found), parallelism) or [Part(found.plan, (), 0)]:

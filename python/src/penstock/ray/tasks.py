@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from penstock import answers
 from penstock.access import Access
+from penstock.indexed import expand, plain_schema
 from penstock.parts import Part
 from penstock.servers import Servers
 
@@ -19,7 +20,8 @@ class ReadSplits:
     """Reads some splits of a plan, in order. Called on any node, as often as Ray likes.
 
     Ray repeats a task whose process was killed, and drops as many blocks as it already has. So each call must return the
-    same blocks: the query has a fixed `batch_rows`, and `wire` is `plain`, which has one form, however a batch comes.
+    same blocks: the query has a fixed `batch_rows`, and batches come as plain or as indexed ones, not as the server chooses for each
+    stream. Then a batch has one form and size, from whatever cursor its stream began.
 
     Attributes:
         access: the servers.
@@ -51,8 +53,8 @@ class ReadSplits:
                     with split.read() as stream:
                         for batch in stream:
                             returned += batch.num_rows
-                            yield pa.Table.from_batches([batch]).select(list(self.names))
+                            yield pa.Table.from_batches([expand(batch)]).select(list(self.names))
             finally:
                 servers.close()
         if not returned:
-            yield self.part.plan.schema.empty_table().select(list(self.names))
+            yield plain_schema(self.part.plan.schema).empty_table().select(list(self.names))
