@@ -108,6 +108,11 @@ func (l *listed) Release() {
 
 // probesOf returns probes of a world whose staging rows are on disk.
 func probesOf(t *testing.T, w joinertest.World, opts spill.Options) []joiner.Probe {
+	return probesFrom(t, w, opts.Memory, opts)
+}
+
+// probesFrom is probesOf with another allocator for the batches that are read.
+func probesFrom(t *testing.T, w joinertest.World, read memory.Allocator, opts spill.Options) []joiner.Probe {
 	var probes []joiner.Probe
 	for _, s := range w.Staging {
 		var columns []arrow.Field
@@ -117,13 +122,13 @@ func probesOf(t *testing.T, w joinertest.World, opts spill.Options) []joiner.Pro
 		probes = append(probes, joiner.Probe{
 			Rule: s.Rule, Key: s.At, Columns: columns, Matched: s.Spec.Matched,
 			BuildSide: func(ctx context.Context) (joiner.Probeable, error) {
-				sliced, err := spill.Slice(ctx, s.Input(t, opts.Memory, s.Key, s.Columns), s.Spec, opts)
+				sliced, err := spill.Slice(ctx, s.Input(t, read, s.Key, s.Columns), s.Spec, opts)
 				if err != nil {
 					return nil, err
 				}
 				defer sliced.Release()
 				require.EqualValues(t, len(s.Rows), sliced.Rows())
-				return sliced.ProbedBy(again(t, w, opts.Memory, s), func(int64) {}), nil
+				return sliced.ProbedBy(again(t, w, read, s), func(int64) {}), nil
 			},
 		})
 	}

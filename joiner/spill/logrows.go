@@ -89,19 +89,24 @@ func (r *logReader) pickRows(ctx context.Context, rows, starts []int32) ([]*load
 func (r *logReader) gatherRows(ctx context.Context, used []*loadedRows) error {
 	row0 := r.log.sliced.row0
 	segments := []batch.Segment{{Values: row0, Rows: 1}}
-	rows, bytes := int32(0), int64(0)
+	rows := int32(0)
 	for _, l := range used {
 		l.base = rows
 		rows += int32(len(l.picked))
-		bytes += l.at.bytes / l.at.rows * int64(len(l.picked))
 		segments = append(segments, batch.Segment{Values: l.rows, Indices: l.picked})
 	}
 	r.releaseDictionary()
+	g := batch.NewGatherer(r.log.sliced.opts.allocator())
+	defer g.Release()
+	bytes, err := g.Size(row0.DataType(), segments)
+	if err != nil {
+		return err
+	}
 	if err := r.held.GrowWait(ctx, bytes); err != nil {
 		return err
 	}
 	r.bytes = bytes
-	made, err := batch.Gather(row0.DataType(), segments, r.log.sliced.opts.allocator())
+	made, err := g.Gather(row0.DataType(), segments)
 	if err != nil {
 		return err
 	}

@@ -233,11 +233,17 @@ func (w *logWriter) flushRows() error {
 	if w.waiting == 0 {
 		return nil
 	}
-	if err := w.pass.held.Grow(w.maxBytes); err != nil {
+	g := batch.NewGatherer(w.pass.sliced.opts.allocator())
+	defer g.Release()
+	bytes, err := g.Size(w.rowType, w.segments)
+	if err != nil {
 		return err
 	}
-	defer w.pass.held.Shrink(w.maxBytes)
-	gathered, err := batch.Gather(w.rowType, w.segments, w.pass.sliced.opts.allocator())
+	if err := w.pass.held.Grow(bytes); err != nil {
+		return err
+	}
+	defer w.pass.held.Shrink(bytes)
+	gathered, err := g.Gather(w.rowType, w.segments)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 
+	"github.com/penstock/penstock/internal/batch"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/joiner"
@@ -169,6 +170,19 @@ func (p *matchPass) writeMatches(ctx context.Context, built *joiner.BuildSide, t
 		return err
 	}
 	return w.flush()
+}
+
+// appendRows writes rows as one batch of the only partition of to. segments has the segments of each column. The memory of the batch is
+// reserved meanwhile.
+func (p *matchPass) appendRows(to *Partitions, segments [][]batch.Segment, rows int) error {
+	before := p.held.Held()
+	defer func() { p.held.Shrink(p.held.Held() - before) }()
+	b, err := gatherRows(to.schema, segments, rows, p.sliced.opts.allocator(), p.held.Grow)
+	if err != nil {
+		return err
+	}
+	defer b.Release()
+	return to.parts[0].append(to.store, b)
 }
 
 // found holds the matches of a batch of training rows in a build side.

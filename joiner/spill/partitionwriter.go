@@ -183,8 +183,14 @@ func (w *partitionWriter) flush(ctx context.Context) error {
 	if len(w.waiting) == 0 {
 		return nil
 	}
-	if err := w.held.GrowWait(ctx, w.batchBytes()); err != nil {
+	reserved := w.batchBytes()
+	if err := w.held.GrowWait(ctx, reserved); err != nil {
 		return err
+	}
+	reserve := func(bytes int64) error { // for a batch with rows that are larger than the average
+		more := max(bytes-reserved, 0)
+		reserved += more
+		return w.held.GrowWait(ctx, more)
 	}
 	for part := range w.out.parts {
 		segments := make([][]batch.Segment, len(w.columns)+1)
@@ -200,7 +206,7 @@ func (w *partitionWriter) flush(ctx context.Context) error {
 			}
 		}
 		if rows > 0 {
-			if err := w.writePartition(&w.out.parts[part], segments, rows); err != nil {
+			if err := w.writePartition(&w.out.parts[part], segments, rows, reserve); err != nil {
 				return err
 			}
 		}
@@ -216,15 +222,19 @@ const maxStoredBytes = 1 << 20
 func (w *partitionWriter) batchBytes() int64 { return min(w.maxBytes/4, maxStoredBytes) }
 
 // writePartition writes the rows of one partition, in batches small enough that several can be read
-// at once.
-func (w *partitionWriter) writePartition(to *batchList, segments [][]batch.Segment, rows int) error {
+// at once. reserve is called with the bytes of each batch.
+func (w *partitionWriter) writePartition(to *batchList, segments [][]batch.Segment, rows int, reserve func(bytes int64) error) error {
 	size := w.bytes/w.rows + 1 // average bytes of a row
 	most := int(max(w.batchBytes()/size, 1))
 	if w.maxRows > 0 {
 		most = min(most, int(w.maxRows))
 	}
 	for from := 0; from < rows; from += most {
-		b, err := gatherRows(w.out.schema, segments, from, min(most, rows-from), w.opts.allocator())
+		some := make([][]batch.Segment, len(segments))
+		for i, list := range segments {
+			some[i] = rowsFrom(list, from, most)
+		}
+		b, err := gatherRows(w.out.schema, some, min(most, rows-from), w.opts.allocator(), reserve)
 		if err != nil {
 			return err
 		}
@@ -250,9 +260,22 @@ func (w *partitionWriter) releaseWaiting() {
 	w.held.Shrink(w.held.Held())
 }
 
-// gatherRows returns a batch of n rows, starting at row from. segments has the segments of each
-// column.
-func gatherRows(schema *arrow.Schema, segments [][]batch.Segment, from, n int, mem memory.Allocator) (arrow.RecordBatch, error) {
+// gatherRows returns a batch of a number of rows. segments has the segments of each column. reserve is
+// called with the bytes of the batch before they are allocated.
+func gatherRows(schema *arrow.Schema, segments [][]batch.Segment, rows int, mem memory.Allocator, reserve func(bytes int64) error) (arrow.RecordBatch, error) {
+	g := batch.NewGatherer(mem)
+	defer g.Release()
+	bytes := int64(0)
+	for i, list := range segments {
+		size, err := g.Size(schema.Field(i).Type, list)
+		if err != nil {
+			return nil, err
+		}
+		bytes += size
+	}
+	if err := reserve(bytes); err != nil {
+		return nil, err
+	}
 	columns := make([]arrow.Array, 0, len(segments))
 	defer func() {
 		for _, c := range columns {
@@ -260,13 +283,13 @@ func gatherRows(schema *arrow.Schema, segments [][]batch.Segment, from, n int, m
 		}
 	}()
 	for i, list := range segments {
-		column, err := batch.Gather(schema.Field(i).Type, rowsFrom(list, from, n), mem)
+		column, err := g.Gather(schema.Field(i).Type, list)
 		if err != nil {
 			return nil, err
 		}
 		columns = append(columns, column)
 	}
-	return array.NewRecordBatch(schema, columns, int64(n)), nil
+	return array.NewRecordBatch(schema, columns, int64(rows)), nil
 }
 
 // rowsFrom returns n rows of segments, starting at row from.

@@ -151,7 +151,7 @@ func addRun(runs []run, r run) []run {
 
 // copyRows writes rows of a portion, in the given order.
 func (c *runCollector) copyRows(from portion, rows []int32, to *Partitions) error {
-	bytes := from.bytes() + c.maxBytes
+	bytes := from.bytes()
 	if err := c.reserve(bytes); err != nil {
 		return err
 	}
@@ -194,12 +194,7 @@ func (c *runCollector) copyBatch(from portion, batches []arrow.RecordBatch, rows
 		}
 		last = i
 	}
-	b, err := gatherRows(to.schema, segments, 0, len(rows), c.pass.sliced.opts.allocator())
-	if err != nil {
-		return err
-	}
-	defer b.Release()
-	return to.parts[0].append(to.store, b)
+	return c.pass.appendRows(to, segments, len(rows))
 }
 
 // writeEntries writes the entries of the round.

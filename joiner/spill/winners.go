@@ -102,13 +102,11 @@ func (p *matchPass) copyMarked(ctx context.Context, rows portion, marked []bool,
 		if len(keep) == 0 {
 			continue
 		}
-		kept, err := batch.Filter(b, keep, p.sliced.opts.allocator())
-		if err != nil {
-			return err
+		segments := make([][]batch.Segment, b.NumCols())
+		for i, column := range b.Columns() {
+			segments[i] = []batch.Segment{{Values: column, Indices: keep}}
 		}
-		err = to.parts[0].append(to.store, kept)
-		kept.Release()
-		if err != nil {
+		if err := p.appendRows(to, segments, len(keep)); err != nil {
 			return err
 		}
 	}

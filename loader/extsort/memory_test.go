@@ -2,7 +2,6 @@ package extsort_test
 
 import (
 	"math/rand/v2"
-	"sync"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -11,46 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock/penstock/internal/batch"
+	"github.com/penstock/penstock/internal/batch/batchtest"
 	"github.com/penstock/penstock/internal/budget"
 	"github.com/penstock/penstock/internal/spool"
 	"github.com/penstock/penstock/loader/catalog"
 	"github.com/penstock/penstock/loader/extsort"
 	"github.com/penstock/penstock/loader/partition"
 )
-
-// strict is an allocator that fails if more is allocated than the budget has reserved.
-type strict struct {
-	memory.Allocator
-	of *budget.Budget
-
-	mu      sync.Mutex
-	used    int64
-	excess  int64 // the maximum of what was not reserved
-	maximum int64
-}
-
-func (s *strict) change(by int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.used += by
-	s.maximum = max(s.maximum, s.used)
-	s.excess = max(s.excess, s.used-s.of.Used())
-}
-
-func (s *strict) Allocate(size int) []byte {
-	s.change(int64(size))
-	return s.Allocator.Allocate(size)
-}
-
-func (s *strict) Reallocate(size int, b []byte) []byte {
-	s.change(int64(size - len(b)))
-	return s.Allocator.Reallocate(size, b)
-}
-
-func (s *strict) Free(b []byte) {
-	s.change(-int64(len(b)))
-	s.Allocator.Free(b)
-}
 
 // TestMemoryIsReservedBeforeItIsHeld sorts 64 MB in 2 MB.
 //
@@ -59,7 +25,7 @@ func TestMemoryIsReservedBeforeItIsHeld(t *testing.T) {
 	t.Parallel()
 	const rows, items, limit = bigRows, 50, 2 << 20
 	held := budget.New(limit)
-	mem := &strict{Allocator: batch.Default(), of: held}
+	mem := &batchtest.Reserved{Allocator: batch.Default(), Of: held}
 	disk, err := spool.Open(spool.Options{Folder: t.TempDir(), Memory: mem})
 	require.NoError(t, err)
 	schema := arrow.NewSchema([]arrow.Field{
@@ -118,10 +84,11 @@ func TestMemoryIsReservedBeforeItIsHeld(t *testing.T) {
 	require.Equal(t, int64(rows), count)
 	require.Zero(t, sum, "the keys are the same")
 	require.LessOrEqual(t, held.Peak(), int64(limit))
-	require.LessOrEqual(t, mem.excess, int64(0), "memory was allocated that was not reserved; at most %d bytes were held", mem.maximum)
+	excess, maximum := mem.Excess()
+	require.LessOrEqual(t, excess, int64(0), "memory was allocated that was not reserved; at most %d bytes were held", maximum)
 	got.Release()
 	require.Zero(t, held.Used())
-	require.Zero(t, mem.used)
+	require.Zero(t, mem.Used())
 	require.Zero(t, disk.Stats().Used)
 }
 
