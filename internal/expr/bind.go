@@ -8,6 +8,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 
+	"github.com/penstock/penstock/internal/expr/function"
 	"github.com/penstock/penstock/internal/fault"
 )
 
@@ -21,7 +22,7 @@ func (e *Expr) Bind(schema *arrow.Schema) (*Filter, error) {
 	}
 	b := newBinder(schema)
 	root := b.bind(e.root, false)
-	if err := fault.Fields(b.faults); err != nil {
+	if err := b.faults.err(); err != nil {
 		return nil, err
 	}
 	return newFilter(root), nil
@@ -36,7 +37,7 @@ func (e *Expr) BindConjuncts(schema *arrow.Schema) ([]*Filter, error) {
 	for i, c := range conjuncts {
 		filters[i] = newFilter(b.bind(c.root, false))
 	}
-	return filters, fault.Fields(b.faults)
+	return filters, b.faults.err()
 }
 
 // All returns the filter of the rows that every given filter passes. The filters
@@ -60,12 +61,14 @@ func All(filters ...*Filter) *Filter {
 // matter whether a rule that is not TRUE is FALSE or NULL.
 type binder struct {
 	schema  *arrow.Schema
-	faults  []fault.Field
+	faults  faultList
 	unknown map[string]bool // columns already reported
 	values  map[node]bound  // bound values by their expressions, since a condition is bound twice as a value
 	nested  int             // the number of conditions around the current one that are values
 
-	constants int64 // bytes of the operations on literals
+	constants int64          // bytes of the operations on literals
+	functions function.Table // nil: there was no call
+	named     int            // bytes of the texts of values that rules use like columns
 }
 
 func newBinder(schema *arrow.Schema) *binder {
@@ -73,12 +76,15 @@ func newBinder(schema *arrow.Schema) *binder {
 }
 
 func (b *binder) fail(position int, format string, args ...any) rule {
-	b.faults = append(b.faults, fault.Field{Position: position, Message: fmt.Sprintf(format, args...)})
+	b.faults.fail(position, format, args...)
 	return constant(false)
 }
 
-// bind returns the rule that is TRUE where n, or NOT n, is TRUE.
+// bind returns the rule that is TRUE where n, or NOT n, is TRUE. After as many faults as are listed, it returns another rule.
 func (b *binder) bind(n node, negated bool) rule {
+	if b.faults.skips() {
+		return constant(false)
+	}
 	switch n := n.(type) {
 	case *logic:
 		terms := make([]rule, len(n.terms))
@@ -131,7 +137,7 @@ func (b *binder) column(o operand) (column, bool) {
 	}
 	name := o.column[0]
 	if len(o.column) > 1 {
-		b.faults = append(b.faults, b.path(o))
+		b.faults.add(b.path(o))
 		return column{name: name}, false
 	}
 	fields, _ := b.schema.FieldsByName(name)
@@ -159,20 +165,12 @@ func (b *binder) column(o operand) (column, bool) {
 	case o.quoted:
 		message += "; a string is written in single quotes"
 	}
-	b.faults = append(b.faults, fault.Field{
-		Position: o.position, Message: message, Nearest: b.nearest(name),
-	})
+	b.faults.add(fault.Field{Position: o.position, Message: message, Nearest: b.nearest(name)})
 	return column{name: name}, false
 }
 
-// maxNearest is the number of unknown columns for which an error names the nearest column. A hostile text has thousands.
-const maxNearest = 100
-
-// nearest returns the column of the schema that is nearest to an unknown one; "" if there is none, or for too many names.
+// nearest returns the column of the schema that is nearest to an unknown one; "" if there is none.
 func (b *binder) nearest(name string) string {
-	if len(b.unknown) > maxNearest {
-		return ""
-	}
 	known := make([]string, b.schema.NumFields())
 	for i, f := range b.schema.Fields() {
 		known[i] = f.Name
@@ -237,7 +235,7 @@ func (b *binder) compare(o op, left, right operand) rule {
 
 // simplified returns the literal that an operand of literals computes, as in a < 60 * 60.
 func (b *binder) simplified(o operand) operand {
-	if o.inner == nil || len(columnsOf(o.inner)) > 0 {
+	if o.inner == nil {
 		return o
 	}
 	if v, ok := b.value(o).(*literalValue); ok {

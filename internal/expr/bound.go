@@ -80,8 +80,8 @@ func (l *literalValue) measure(*measure) int64 { return batch.ArraySize(l.value)
 type operation struct {
 	operator.Bound
 	args    []bound
-	firstOf bool   // whether the result is the first argument that is not null, so that later arguments are not needed
-	text    string // canonical, for messages
+	firstOf bool // whether the result is the first argument that is not null, so that later arguments are not needed
+	of      node // of which it was bound, for messages
 
 	isDecimal bool
 }
@@ -123,7 +123,7 @@ func (o *operation) evaluate(e *evaluation, rows []uint64) (arrow.Array, error) 
 	}
 	out, err := o.Run(args, operator.Rows{Count: e.rows, Active: rows, Memory: e.mem})
 	if err != nil {
-		return nil, fault.Op(err, "evaluate %s", shorten(o.text))
+		return nil, fault.Op(err, "evaluate %s", shorten(printed(o.of)))
 	}
 	return out, nil
 }

@@ -29,9 +29,9 @@ func (b *binder) condition(n node, position int) bound {
 		b.fail(position, "conditions are nested as values more than %d deep: join them with AND and OR", maxNested)
 		return nil
 	}
-	before := len(b.faults)
+	before := b.faults.found
 	c := &conditionValue{whenTrue: b.bind(n, false), isNullable: b.mayBeNull(n)}
-	if len(b.faults) > before {
+	if b.faults.found > before {
 		return nil
 	}
 	c.whenFalse = b.bind(n, true)
@@ -133,7 +133,7 @@ type choiceValue struct {
 
 // choice binds CASE.
 func (b *binder) choice(n *choice, o operand) bound {
-	before := len(b.faults)
+	before := b.faults.found
 	c := &choiceValue{dt: arrow.Null}
 	for _, condition := range n.conditions {
 		c.conditions = append(c.conditions, b.bind(condition, false))
@@ -141,7 +141,7 @@ func (b *binder) choice(n *choice, o operand) bound {
 	for _, value := range n.values {
 		c.values = append(c.values, b.value(value))
 	}
-	if len(b.faults) > before {
+	if b.faults.found > before {
 		return nil
 	}
 	for _, v := range c.values {

@@ -87,7 +87,7 @@ func (v *ValueExpr) Bind(schema *arrow.Schema) (*Computed, error) {
 	if root != nil && root.typ().ID() == arrow.NULL {
 		b.fail(1, "the expression has no type: write CAST(NULL AS type)")
 	}
-	if err := fault.Fields(b.faults); err != nil {
+	if err := b.faults.err(); err != nil {
 		return nil, err
 	}
 	return &Computed{root: root, text: v.text, columns: distinctColumns(root.visit)}, nil

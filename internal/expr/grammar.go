@@ -3,7 +3,6 @@ package expr
 import (
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/penstock/penstock/internal/fault"
@@ -36,11 +35,12 @@ import (
 type parser struct {
 	tokens []token // the last is the end
 	at     int
-	noun   string        // the text as messages name it: filter or expression
-	cases  int           // the number of CASE around the next token
-	copied int           // bytes of the canonical text that CASE x WHEN repeats: x for each WHEN
-	syntax *fault.Field  // the first syntax error
-	faults []fault.Field // other errors
+	noun   string       // the text as messages name it: filter or expression
+	cases  int          // the number of CASE around the next token
+	names  int          // the number of columns so far
+	copied int          // bytes of the canonical text that CASE x WHEN repeats: x for each WHEN
+	syntax *fault.Field // the first syntax error
+	faults faultList    // other errors
 }
 
 func (p *parser) next() token { return p.tokens[p.at] }
@@ -61,7 +61,7 @@ func (p *parser) expect(text string) {
 }
 
 func (p *parser) fail(position int, format string, args ...any) {
-	p.faults = append(p.faults, fault.Field{Position: position, Message: fmt.Sprintf(format, args...)})
+	p.faults.fail(position, format, args...)
 }
 
 // condition parses terms joined by OR, which has the lowest precedence.
@@ -116,8 +116,12 @@ func (p *parser) checkCondition(n node) {
 
 // predicate parses an expression without AND, OR and NOT at the top level.
 func (p *parser) predicate() node {
+	before := p.names
 	left := p.sum()
 	if n := p.comparison(left); n != nil {
+		if p.names == before {
+			p.fail(left.position, "a condition needs a column")
+		}
 		return n
 	}
 	return nodeOf(left)
@@ -139,11 +143,6 @@ func (p *parser) comparison(left operand) node {
 		n = p.ranged(left, p.accept("NOT"))
 	default:
 		return nil
-	}
-	found := false
-	n.operands(func(o operand) { found = found || o.isColumn() })
-	if !found {
-		p.fail(left.position, "a condition needs a column")
 	}
 	return n
 }

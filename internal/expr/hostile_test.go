@@ -35,6 +35,23 @@ func TestNestedCaseIsBounded(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// The text of a value that a condition compares is a part of the text of each condition around it.
+//
+// spec: expr-14
+func TestNestedConditionsAreBounded(t *testing.T) {
+	long := "greatest(" + strings.Repeat("i, ", 15_000) + "i)"
+	for levels, refused := range map[int]bool{5: false, 60: true} {
+		v, err := ParseValue(inLevels(levels, "CASE WHEN ", long, " > 1 THEN 2 ELSE 3 END"))
+		require.NoError(t, err)
+		_, err = v.Bind(valuesSchema())
+		if refused {
+			require.ErrorContains(t, err, "conditions are nested too deep: the texts of all values that they compare take more than 1.0 MiB")
+		} else {
+			require.NoError(t, err)
+		}
+	}
+}
+
 // spec: expr-17
 func TestConstantsAreBounded(t *testing.T) {
 	long := strings.Repeat("a", 8000)
@@ -218,7 +235,7 @@ func TestErrorsSayWhatToWrite(t *testing.T) {
 	}
 }
 
-// An error names the nearest column for the first hundred unknown names alone: a text has room for thousands.
+// An error lists the first hundred faults alone: a text has room for thousands.
 func TestManyUnknownNames(t *testing.T) {
 	t.Parallel()
 	const names = 3000
@@ -229,12 +246,17 @@ func TestManyUnknownNames(t *testing.T) {
 	parsed, err := Parse(strings.Join(terms, " OR "))
 	require.NoError(t, err)
 	_, err = parsed.Bind(arrow.NewSchema([]arrow.Field{{Name: "item", Type: arrow.PrimitiveTypes.Int64}}, nil))
-	near := 0
-	for _, f := range fault.As(err).Faults {
-		if f.Nearest != "" {
-			near++
-		}
+	faults := fault.As(err).Faults
+	require.Len(t, faults, maxFaults+1)
+	require.Equal(t, "item", faults[maxFaults-1].Nearest)
+	require.Equal(t, fault.Field{Message: "further faults are not listed"}, faults[maxFaults])
+
+	_, err = Parse(strings.Repeat("1 OR ", names) + "1")
+	require.Len(t, fault.As(err).Faults, maxFaults+1)
+	for _, text := range []string{strings.Repeat("nothing(item) = 1 OR ", names) + "item = 1", strings.Repeat("(item = 'a') = (item = 'b') OR ", names/2) + "item = 1"} {
+		parsed, err = Parse(text)
+		require.NoError(t, err)
+		_, err = parsed.Bind(arrow.NewSchema([]arrow.Field{{Name: "item", Type: arrow.PrimitiveTypes.Int64}}, nil))
+		require.Len(t, fault.As(err).Faults, maxFaults+1)
 	}
-	require.Len(t, fault.As(err).Faults, names)
-	require.Equal(t, 100, near)
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/penstock/penstock/internal/expr/function"
-	"github.com/penstock/penstock/internal/fault"
 )
 
 // List is a fitted list: values that a function takes as an argument instead of a literal list. An
@@ -136,7 +135,7 @@ func (l Lists) in(root node, noun string) (node, error) {
 	if !found {
 		return root, nil
 	}
-	var faults []fault.Field
+	var faults faultList
 	out := rewrite(root, func(o operand, of string) node {
 		list := l.of(o)
 		if list == nil {
@@ -145,11 +144,11 @@ func (l Lists) in(root node, noun string) (node, error) {
 		if of != "bucketize" && of != "lookup" {
 			p := &printer{}
 			p.operand(o, lowest)
-			faults = append(faults, fault.Field{Position: o.position, Message: p.String() + " is a fitted list, which only bucketize and lookup take"})
+			faults.fail(o.position, "%s is a fitted list, which only bucketize and lookup take", p)
 		}
 		return &single{operand: operand{literal: literal{kind: fittedLiteral, position: o.position, text: list.digest, list: list}}}
 	})
-	if err := fault.Fields(faults); err != nil {
+	if err := faults.err(); err != nil {
 		return nil, err
 	}
 	return out, checkSize(out, noun)

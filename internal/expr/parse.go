@@ -23,7 +23,7 @@ func Parse(text string) (*Expr, error) {
 	}
 	p := &parser{}
 	p.checkCondition(root)
-	if err := fault.Fields(p.faults); err != nil {
+	if err := p.faults.err(); err != nil {
 		return nil, err
 	}
 	return &Expr{root: root}, nil
@@ -83,7 +83,7 @@ func parseTokens(text, noun string) (node, []fault.Field) {
 	if p.syntax != nil {
 		return nil, []fault.Field{*p.syntax}
 	}
-	return root, p.faults
+	return root, p.faults.all()
 }
 
 // tooDeep returns the position of the first parenthesis that exceeds maxDepth, or 0.

@@ -271,6 +271,7 @@ func (p *parser) castType(n *cast) {
 // path parses the name of a column, or a path into a struct.
 func (p *parser) path() operand {
 	first := p.next()
+	p.names++
 	o := operand{position: first.column, quoted: strings.HasPrefix(first.text, `"`)}
 	for more := true; more; more = p.accept(".") {
 		part := p.next()

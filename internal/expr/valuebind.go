@@ -16,15 +16,23 @@ import (
 	"github.com/penstock/penstock/internal/fault"
 )
 
+// maxNamed is the number of bytes of the texts of all values that conditions compare, or are. A text that is nested in others is a part of
+// each of them.
+const maxNamed = 16 * MaxText
+
 // computed binds an operand that is not a column, so that rules can use it like a column.
 func (b *binder) computed(o operand) (column, bool) {
-	before := len(b.faults)
+	before := b.faults.found
 	v := b.value(o)
-	if v == nil || len(b.faults) > before {
-		return column{name: printed(nodeOf(o))}, false
+	if v == nil || b.faults.found > before {
+		return column{}, false
 	}
 	p := &printer{}
 	p.operand(o, ofSum)
+	if b.named += p.Len(); b.named > maxNamed {
+		b.fail(o.position, "conditions are nested too deep: the texts of all values that they compare take more than %s", fault.Size(maxNamed))
+		return column{}, false
+	}
 	c := column{name: p.String(), typ: columnTypeOf(v.typ()), typeName: operator.Name(v.typ()), value: v}
 	if _, ok := v.(*literalValue); ok {
 		b.fail(o.position, "%s has the same value in every row: a condition needs a column", c)
@@ -35,6 +43,9 @@ func (b *binder) computed(o operand) (column, bool) {
 
 // value binds an operand as a value. It returns nil after a fault.
 func (b *binder) value(o operand) bound {
+	if b.faults.skips() {
+		return nil
+	}
 	switch {
 	case o.isColumn():
 		return b.columnValue(o)
@@ -209,7 +220,10 @@ func (b *binder) call(n *call, o operand) bound {
 			args[i] = &masked{bound: v}
 		}
 	}
-	f, err := function.Bind(n.name, described)
+	if b.functions == nil {
+		b.functions = function.NewTable()
+	}
+	f, err := b.functions.Bind(n.name, described)
 	out := b.operation(o, functionOperator(f), err, args...)
 	if call, ok := out.(*operation); ok {
 		call.firstOf = n.name == "coalesce"
@@ -228,7 +242,7 @@ func (b *binder) operation(o operand, with operator.Bound, err error, args ...bo
 		b.refuse(o.position, err)
 		return nil
 	}
-	out := &operation{Bound: with, args: args, text: printed(o.inner), isDecimal: keepsDecimals(o.inner, args)}
+	out := &operation{Bound: with, args: args, of: o.inner, isDecimal: keepsDecimals(o.inner, args)}
 	if slices.ContainsFunc(args, func(v bound) bool { _, ok := v.(*literalValue); return !ok }) || len(args) == 0 {
 		return out
 	}
@@ -255,7 +269,7 @@ func (b *binder) refuse(position int, err error) {
 	}
 	for _, f := range e.Faults {
 		f.Position = position
-		b.faults = append(b.faults, f)
+		b.faults.add(f)
 	}
 }
 

@@ -77,18 +77,29 @@ func Names() []Signature {
 	return out
 }
 
+// Table has all functions, by name.
+type Table map[string]definition
+
+// NewTable returns the table of all functions. An expression has many calls, so it makes the table once.
+func NewTable() Table {
+	out := Table{}
+	for _, d := range definitions() {
+		out[d.Name] = d
+	}
+	return out
+}
+
 // Bind returns the function of a name for arguments of given types. Names match in any case. An error is
 // Invalid with one fault: it names the nearest function if there is none of the name, or the types that
 // the function accepts.
-func Bind(name string, args []Argument) (Bound, error) {
+func (t Table) Bind(name string, args []Argument) (Bound, error) {
 	word := strings.ToLower(name)
-	all := definitions()
-	names := make([]string, len(all))
-	for i, d := range all {
-		if d.Name == word {
-			return d.bound(args)
-		}
-		names[i] = d.Name
+	if d, ok := t[word]; ok {
+		return d.bound(args)
+	}
+	var names []string
+	for _, d := range definitions() {
+		names = append(names, d.Name)
 	}
 	f := fault.Field{Message: "there is no function " + name, Nearest: fault.Nearest(word, names)}
 	if hint := omitted(word); hint != "" {

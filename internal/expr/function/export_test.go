@@ -1,0 +1,4 @@
+package function
+
+// Bind is Table.Bind.
+func Bind(name string, args []Argument) (Bound, error) { return NewTable().Bind(name, args) }
