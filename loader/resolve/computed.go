@@ -22,28 +22,34 @@ type Computed struct {
 // computed adds the computed columns of a dataset to the relation: each after the other outputs of
 // its table.
 func (b *binder) computed(r *Relation) {
+	before, known := len(b.faults), r.index()
 	for i, c := range r.Dataset.Computed {
-		o, faults := r.compute(c.Column, c.Expr, fmt.Sprintf("computed[%d].expr", i))
+		if len(b.faults)-before >= maxFaults {
+			b.fault("computed", "", "%s more were not checked", fault.Count(len(r.Dataset.Computed)-i, "column"))
+			break
+		}
+		o, faults := r.compute(known, c.Column, c.Expr, fmt.Sprintf("computed[%d].expr", i))
 		b.faults = append(b.faults, faults...)
 		if o == nil {
 			continue
 		}
-		if k := slices.IndexFunc(r.Outputs, func(other Output) bool { return other.Name == c.Column }); k >= 0 {
-			b.fault(fmt.Sprintf("computed[%d].column", i), "", "%q is the name of a column of %s; choose another", c.Column, r.origin(r.Outputs[k]))
+		if other := known.output(c.Column); other != nil {
+			b.fault(fmt.Sprintf("computed[%d].column", i), "", "%q is the name of a column of %s; choose another", c.Column, r.origin(*other))
 			continue
 		}
 		r.Outputs = append(r.Outputs, *o)
+		known.add(*o)
 	}
 	sortByTable(r.Outputs)
 }
 
 // computedFor returns the output of a column that a query computes, or nil if there are faults. The
 // name must not be one of the dataset's columns, since filters could then mean either.
-func (r *Relation) computedFor(c dataset.Column, known []string, at string) (*Output, []fault.Field) {
-	if slices.Contains(known, c.Column) {
+func (r *Relation) computedFor(c dataset.Column, known *outputIndex, at string) (*Output, []fault.Field) {
+	if known.output(c.Column) != nil {
 		return nil, []fault.Field{{Field: at, Message: fmt.Sprintf("the dataset has a column %q; give the computed column another name", c.Column)}}
 	}
-	return r.compute(c.Column, c.Expr, fault.FieldPath(at, "expr"))
+	return r.compute(known, c.Column, c.Expr, fault.FieldPath(at, "expr"))
 }
 
 // origin names the origin of an output for errors.
@@ -54,9 +60,8 @@ func (r *Relation) origin(o Output) string {
 	return r.tableName(o.Table)
 }
 
-// compute returns the output of an expression, which may name all outputs of the relation and the
-// columns of row lineage. It returns nil if there are faults.
-func (r *Relation) compute(name, text, at string) (*Output, []fault.Field) {
+// compute returns the output of an expression, which may name all outputs of the index. It returns nil if there are faults.
+func (r *Relation) compute(known *outputIndex, name, text, at string) (*Output, []fault.Field) {
 	parsed, err := expr.ParseValue(text)
 	if err != nil {
 		return nil, faultsAt(err, at)
@@ -64,16 +69,10 @@ func (r *Relation) compute(name, text, at string) (*Output, []fault.Field) {
 	if parsed, err = parsed.WithLists(r.lists); err != nil {
 		return nil, faultsAt(err, at)
 	}
-	all := slices.Clone(r.Outputs)
-	for _, f := range r.Training.Lineage {
-		if o := r.lineage(f.Name); o != nil {
-			all = append(all, *o)
-		}
-	}
-	if parsed, err = expand(parsed, all); err != nil {
+	if parsed, err = known.expand(parsed); err != nil {
 		return nil, faultsAt(err, at)
 	}
-	bound, err := parsed.Bind(Schema(all))
+	bound, err := parsed.Bind(Schema(known.named(parsed.Columns())))
 	if err != nil {
 		return nil, faultsAt(r.Explain(err, parsed.Columns()), at)
 	}
@@ -83,23 +82,10 @@ func (r *Relation) compute(name, text, at string) (*Output, []fault.Field) {
 		Computed: &Computed{Expr: parsed, Bound: bound, Text: text, Dataset: r.Dataset.Name},
 	}
 	for _, column := range bound.Columns() {
-		out.Parts = append(out.Parts, all[slices.IndexFunc(all, func(o Output) bool { return o.Name == column })])
+		out.Parts = append(out.Parts, known.all[known.at[column][0]])
 	}
 	out.place()
 	return &out, nil
-}
-
-// expand inserts the expressions of computed outputs into an expression that names them.
-func expand(of *expr.ValueExpr, outputs []Output) (*expr.ValueExpr, error) {
-	var err error
-	for _, name := range of.Columns() {
-		if c := computedOf(name, outputs); c != nil {
-			if of, err = of.Substitute(name, c.Expr); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return of, nil
 }
 
 // Expand inserts the expressions of the dataset's computed columns into a filter that names them.

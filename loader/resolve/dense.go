@@ -52,7 +52,7 @@ func (r *Relation) Choose(s dataset.Selection) ([]Output, error) {
 		})
 	}
 	var faults []fault.Field
-	known := names(r.Outputs)
+	known := r.index()
 	for _, d := range s.Dense {
 		if len(faults) >= maxFaults {
 			break
@@ -73,7 +73,7 @@ func (r *Relation) Choose(s dataset.Selection) ([]Output, error) {
 }
 
 // pack returns the output of a dense column.
-func (r *Relation) pack(d dataset.Dense, known []string, at string) (Output, []fault.Field) {
+func (r *Relation) pack(d dataset.Dense, known *outputIndex, at string) (Output, []fault.Field) {
 	out := Output{Name: d.Name, Dense: &Dense{Fill: d.Fill}}
 	var faults []fault.Field
 	for i, c := range d.Columns {

@@ -251,7 +251,7 @@ func (r *Relation) Select(columns []dataset.Column) ([]Output, error) {
 	if columns == nil {
 		return r.Outputs, nil
 	}
-	known := names(r.Outputs)
+	known := r.index()
 	var selected []Output
 	var faults []fault.Field
 	taken := map[string]bool{}
@@ -280,21 +280,21 @@ func (r *Relation) Select(columns []dataset.Column) ([]Output, error) {
 }
 
 // selected returns the output of a query's column, renamed and shaped, or nil if the dataset has no
-// such column. known has the names of the dataset's outputs.
-func (r *Relation) selected(c dataset.Column, known []string, at string) (*Output, []fault.Field) {
-	k, o := slices.Index(known, c.Column), (*Output)(nil)
+// such column. known has the dataset's outputs.
+func (r *Relation) selected(c dataset.Column, known *outputIndex, at string) (*Output, []fault.Field) {
+	var o *Output
 	if c.Expr != "" {
 		var faults []fault.Field
 		if o, faults = r.computedFor(c, known, at); o == nil {
 			return nil, faults
 		}
-	} else if k >= 0 {
-		o = new(r.Outputs[k])
+	} else if stored := known.output(c.Column); stored != nil {
+		o = new(*stored)
 	} else if o = r.lineage(c.Column); o == nil {
 		if why := withoutLineage(r.Training, c.Column); why != "" {
 			return nil, []fault.Field{{Field: at, Message: why}}
 		}
-		near := fault.Nearest(c.Column, known)
+		near := fault.Nearest(c.Column, names(r.Outputs))
 		why, equal := r.NotOffered(c.Column)
 		if equal != "" {
 			near = equal
