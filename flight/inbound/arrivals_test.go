@@ -46,6 +46,7 @@ func TestCallsThatDoNotArrive(t *testing.T) {
 	var later atomic.Int64
 	s := serve(t, Options{Ticks: func() time.Time { return noon().Add(time.Duration(later.Load())) }}, func() {})
 	s.arrivals.calls = limits.NewRoom[*Arrival](4, 100)
+	s.arrivals.timeout = time.Hour // so that none ends by itself
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	conns := map[string]*grpc.ClientConn{"127.0.0.1": s.connectFrom(t, "127.0.0.1"), "127.0.0.2": s.connectFrom(t, "127.0.0.2")}
@@ -92,6 +93,7 @@ func TestHalfSentRequests(t *testing.T) {
 	t.Parallel()
 	s := serve(t, Options{}, func() {})
 	s.arrivals.bytes = 256 << 10
+	s.arrivals.timeout = time.Hour
 	half := func(n int) (*rawclient.Conn, chan error) {
 		conn, err := net.Dial("tcp", s.address)
 		require.NoError(t, err)

@@ -31,7 +31,7 @@ def in_child(work: Callable[[], object]) -> int:
             print(repr(e), file=sys.stderr, flush=True)
             os._exit(1)
         os._exit(0)
-    limit = time.monotonic() + 20
+    limit = time.monotonic() + 60
     while time.monotonic() < limit:
         ended, status = os.waitpid(child, os.WNOHANG)
         if ended:

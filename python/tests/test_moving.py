@@ -145,7 +145,7 @@ def test_servers_that_all_stop(
     world: World, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A stream that no server continues waits, warns after some time, and fails when its time is over."""
-    monkeypatch.setattr("penstock.interruption._QUIET", 0.1)
+    monkeypatch.setattr("penstock.interruption._QUIET", 0.0)
     with (
         Server(world.config) as first,
         Server(world.config) as second,
