@@ -269,8 +269,7 @@ agree: build .venv/bench/.stamp ## TPC-H and T whole: DuckDB and Polars give the
 
 # ---- tests ------------------------------------------------------------------
 
-# Python's tests mostly wait for servers, and Go's need all cores: together they take little longer
-# than Go's alone.
+# Python's tests mostly wait for servers, and Go's need all cores, so they run together.
 .PHONY: test
 test: check ## lint, Go, with the race detector where goroutines share memory, Python: ten minutes on two cores
 	$(MAKE) -j2 --output-sync=target test-go test-python
@@ -292,7 +291,7 @@ check-go: $(GOLANGCI)
 	$(GO) test -vet=off $(SOURCE_TESTS)
 	for module in . benchmarks tools; do GOWORK=off $(GO) list -C $$module -deps -test ./... >/dev/null || exit 1; done
 	$(GOLANGCI) config verify
-	failed=0; $(GOLANGCI) fmt --diff || failed=1; for module in . benchmarks tools; do (cd $$module && $(CURDIR)/$(GOLANGCI) run ./...) || failed=1; done; exit $$failed
+	failed=0; $(GOLANGCI) fmt --diff || failed=1; $(GOLANGCI) run $(ALL_MODULES) || failed=1; exit $$failed
 
 .PHONY: check-python
 check-python: .venv/test/.stamp
