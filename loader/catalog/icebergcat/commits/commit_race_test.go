@@ -100,8 +100,11 @@ func TestPyIcebergReadsCommits(t *testing.T) {
 		require.Empty(t, os.Getenv("CI"), "CI must set PENSTOCK_PYTHON; make test-go does")
 		t.Skip("PENSTOCK_PYTHON names no Python to run PyIceberg with; make test-go sets it")
 	}
+	const line = "ids [1, 2, 3]; days [1, 2, 3]; 3 files; 4 snapshots; sorted by 2 fields\n"
+	arguments, want := []string{"testdata/read_commits.py"}, ""
 	for version := 1; version <= 3; version++ {
 		c := icebergtest.NewWriter(t).Changes(t)
+		arguments, want = append(arguments, c.Dir), want+line
 		table := newEvents(version)
 		table.Columns = table.Columns[:2]
 		require.NoError(t, c.Tables.Create(t.Context(), table))
@@ -116,10 +119,10 @@ func TestPyIcebergReadsCommits(t *testing.T) {
 		replaced := commit.Change{Table: icebergtest.Events, Token: icebergtest.Token("replace"), Mode: commit.Overwrite, Base: made[2].Snapshot, Remove: []string{files[0].Location}, Add: []commit.DataFile{rows(t, c, "rows-3", 3)}}
 		_, err := c.Tables.Commit(t.Context(), replaced)
 		require.NoError(t, err)
-		out, err := exec.CommandContext(t.Context(), python, "testdata/read_commits.py", c.Dir).CombinedOutput()
-		require.NoError(t, err, "%s", out)
-		require.Equal(t, "ids [1, 2, 3]; days [1, 2, 3]; 3 files; 4 snapshots; sorted by 2 fields\n", string(out), "version %d", version)
 	}
+	out, err := exec.CommandContext(t.Context(), python, arguments...).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Equal(t, want, string(out), "a line for each format version")
 }
 
 // rows writes a file with one row, and describes it.

@@ -1,11 +1,13 @@
 package commits_test
 
 import (
+	"bufio"
 	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -28,6 +30,7 @@ func TestPyIcebergReadsSchemas(t *testing.T) {
 		require.Empty(t, os.Getenv("CI"), "CI must set PENSTOCK_PYTHON; make test-go does")
 		t.Skip("PENSTOCK_PYTHON names no Python to run PyIceberg with; make test-go sets it")
 	}
+	ask, done := asked(t, python, "testdata/read_schemas.py")
 	for version := 1; version <= 3; version++ {
 		c := icebergtest.NewWriter(t).Changes(t)
 		require.NoError(t, c.Tables.Create(t.Context(), commit.NewTable{
@@ -35,9 +38,7 @@ func TestPyIcebergReadsSchemas(t *testing.T) {
 		}))
 		read := func(want string) {
 			t.Helper()
-			out, err := exec.CommandContext(t.Context(), python, "testdata/read_schemas.py", c.Dir).CombinedOutput()
-			require.NoError(t, err, "%s", out)
-			require.Equal(t, want+"\n", string(out), "version %d", version)
+			require.Equal(t, want+"\n", ask(c.Dir), "version %d", version)
 		}
 		old, later := scores(t, c, "old", 1, 10), scores(t, c, "later", 2, 20)
 		base, err := c.Tables.Commit(t.Context(), commit.Change{Table: icebergtest.Events, Add: []commit.DataFile{old}})
@@ -63,6 +64,40 @@ func TestPyIcebergReadsSchemas(t *testing.T) {
 		require.NoError(t, c.Tables.SetSchema(t.Context(), commit.SchemaMove{Table: icebergtest.Events, From: swapped, To: 0}))
 		read("id 1, score 2; 3 schemas; [(1, 10), (2, 20)]; append")
 	}
+	done()
+}
+
+// asked starts a Python script that answers each line of its input with a line. It starts once,
+// because importing PyIceberg takes longer than what the script does. ask returns the answer with
+// its line end, and done ends the script.
+func asked(t *testing.T, python, script string) (ask func(line string) string, done func()) {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), python, script) //nolint:gosec // the interpreter of the tests
+	var stderr bytes.Buffer
+	command.Stderr = &stderr
+	in, err := command.StdinPipe()
+	require.NoError(t, err)
+	out, err := command.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, command.Start())
+	answers := bufio.NewReader(out)
+	end := sync.OnceValue(func() error {
+		_ = in.Close()
+		return command.Wait()
+	})
+	t.Cleanup(func() { _ = end() })
+	ask = func(line string) string {
+		t.Helper()
+		_, err := fmt.Fprintln(in, line)
+		require.NoError(t, err)
+		answer, err := answers.ReadString('\n')
+		if err != nil {
+			_ = end()
+			require.NoError(t, err, "%s", stderr.String())
+		}
+		return answer
+	}
+	return ask, func() { require.NoError(t, end(), "%s", stderr.String()) }
 }
 
 // scores writes a file of one row with an id and other columns, and describes it.

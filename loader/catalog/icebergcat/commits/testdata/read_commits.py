@@ -1,4 +1,4 @@
-"""Prints what PyIceberg reads of the table ml.events in the catalog of a folder, and appends nothing to it."""
+"""Prints a line for each folder that is given: what PyIceberg reads of its table ml.events."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from pathlib import Path
 from pyiceberg.catalog.sql import SqlCatalog
 
 
-def main() -> None:
+def line(folder: Path) -> str:
     """Read the table's rows, files and history."""
-    folder = Path(sys.argv[1])
     catalog = SqlCatalog("default", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}")
     table = catalog.load_table("ml.events")
     rows = table.scan().to_arrow().sort_by("id")
@@ -21,8 +20,9 @@ def main() -> None:
             sys.exit(f"a filter for id {i} does not find its row")
     files, snapshots = len(list(table.scan().plan_files())), len(table.history())
     order = len(table.sort_order().fields)
-    print(f"ids {ids}; days {days}; {files} files; {snapshots} snapshots; sorted by {order} fields")  # noqa: T201
+    return f"ids {ids}; days {days}; {files} files; {snapshots} snapshots; sorted by {order} fields"
 
 
 if __name__ == "__main__":
-    main()
+    for given in sys.argv[1:]:
+        print(line(Path(given)))  # noqa: T201
