@@ -271,7 +271,7 @@ agree: build .venv/bench/.stamp ## TPC-H and T whole: DuckDB and Polars give the
 
 # Python's tests mostly wait for servers, and Go's need all cores, so they run together.
 .PHONY: test
-test: check ## lint, Go, with the race detector where goroutines share memory, Python: ten minutes on two cores
+test: check ## lint, Go, with the race detector where goroutines share memory, Python: ten to fifteen minutes on two cores
 	$(MAKE) -j2 --output-sync=target test-go test-python
 
 # What test leaves out for the sake of its time. CI runs it after test. Python's tests marked
@@ -282,8 +282,10 @@ test-more: ## Go with the race detector; all random cases, worlds and fixtures; 
 	$(MAKE) -j4 --output-sync=target test-random test-torch test-monitoring test-airflow test-engines test-chaos
 	$(MAKE) test-attack test-ray test-docs test-packages test-browser test-fuzz
 
+# mypy uses one core, so the linters of Go run beside it.
 .PHONY: check
-check: check-go check-python ## lint alone
+check: ## lint alone
+	$(MAKE) -j2 --output-sync=target check-go check-python
 
 .PHONY: check-go
 # The workspace hides sums that a go.mod of its own lacks; releases are built without it.
