@@ -125,6 +125,14 @@ func TestCommandsReadOverMutualTLS(t *testing.T) {
 		require.NotZero(t, got.code, name)
 		require.Contains(t, got.stderr, c.says, name)
 	}
+	past := t.TempDir()
+	for _, name := range []string{certtest.CA, certtest.CAKey} {
+		require.NoError(t, os.WriteFile(filepath.Join(past, name), must(os.ReadFile(at(name))), 0o600))
+	}
+	require.NoError(t, certtest.Make(past, []string{"localhost"}, time.Now().Add(-48*time.Hour), time.Hour))
+	got = run(t, "datasets", "--uri", uri, "--tls-ca", at(certtest.CA), "--tls-cert", filepath.Join(past, certtest.ClientCert), "--tls-key", filepath.Join(past, certtest.ClientKey))
+	require.Contains(t, got.stderr, "the certificate of this client has expired")
+	require.Contains(t, got.stderr, "→ renew the certificate of --tls-cert")
 	plain := start(t, "--config", readLake(t).config)
 	got = run(t, "datasets", "--uri", "grpc+tls://"+plain.address)
 	require.Contains(t, got.stderr, "the server does not speak TLS\n  → write grpc://"+plain.address)

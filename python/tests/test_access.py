@@ -18,6 +18,7 @@ import pytest
 from server import BINARY, Server
 
 import penstock
+from penstock import security
 from penstock.addresses import names
 from penstock.plan import Endpoint
 
@@ -119,6 +120,14 @@ def test_error_says_what_tls_lacks(secure: str, folder: Path, uri: str, trusts: 
     ):
         client.datasets()
     assert remedy in e.value.remedy
+
+
+def test_error_says_that_a_certificate_has_expired() -> None:
+    said = "Ssl handshake failed: SSL_ERROR_SSL: error:0A000086:SSL routines::certificate verify failed: certificate has expired"
+    remedy = security.tls_remedy("grpc+tls://localhost:1", said)
+    assert remedy is not None
+    assert "renew" in remedy
+    assert "tls_roots" not in remedy
 
 
 def test_error_says_that_certificates_are_no_certificates(secure: str) -> None:

@@ -74,3 +74,18 @@ func TestOversizedMessagesHaveARemedy(t *testing.T) {
 	require.Contains(t, e.Remedy, "--batch-rows")
 	require.Empty(t, fault.As((&Client{}).fault(t.Context(), status.Error(codes.ResourceExhausted, "too many"), nil)).Remedy)
 }
+
+// An error about the certificate of the server names what helps: to renew one that has expired, or to trust its CA.
+func TestErrorsSayWhatACertificateLacks(t *testing.T) {
+	for said, remedy := range map[string]string{
+		"tls: failed to verify certificate: x509: certificate has expired or is not yet valid: current time …": "renew it, which needs no restart; or correct the clock",
+		"tls: failed to verify certificate: x509: certificate signed by unknown authority":                     "name the CA of its certificate with --tls-ca",
+		"remote error: tls: expired certificate":                                                               "renew the certificate of --tls-cert",
+		"remote error: tls: certificate required":                                                              "give one with --tls-cert and --tls-key",
+	} {
+		e := fault.New(fault.Unavailable, "connect to h:1")
+		require.True(t, (&Client{target: "h:1"}).explainHandshake(e, said), said)
+		require.Contains(t, e.Remedy, remedy, said)
+		require.Contains(t, e.Message, said)
+	}
+}

@@ -175,6 +175,12 @@ func (c *Client) explainHandshake(e *fault.Error, text string) bool {
 	case strings.Contains(text, "first record does not look like a TLS handshake"):
 		e.Message = "the server does not speak TLS"
 		_ = e.WithRemedy("write grpc://%s, or start the server with --tls-cert and --tls-key", c.target)
+	case strings.Contains(text, "remote error: tls: expired certificate"):
+		e.Message = "the certificate of this client has expired: " + text
+		_ = e.WithRemedy("renew the certificate of --tls-cert")
+	case strings.Contains(text, "certificate has expired or is not yet valid"):
+		e.Message = "the server's certificate is not valid now: " + text
+		_ = e.WithRemedy("ask the operator of the server to renew it, which needs no restart; or correct the clock of this machine")
 	case strings.Contains(text, "x509:"):
 		e.Message = "the server's certificate is not trusted: " + text
 		_ = e.WithRemedy("name the CA of its certificate with --tls-ca, and connect to a name that is in the certificate")

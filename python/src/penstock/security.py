@@ -65,6 +65,8 @@ def tls_remedy(location: str, failure: str) -> str | None:
 def _of_encrypted(address: str, text: str) -> str | None:
     if "wrong version number" in text:
         return f"the server does not speak TLS: connect to grpc://{address}, or start it with --tls-cert and --tls-key"
+    if "certificate has expired" in text or "certificate is not yet valid" in text:
+        return "ask the operator of the server to renew its certificate, which needs no restart; or correct the clock of this machine"
     if "verify failed" in text:
         return "the server's certificate is not trusted: pass the certificate of its CA as tls_roots="
     if "hostname verification" in text or "peer name" in text:
@@ -72,7 +74,7 @@ def _of_encrypted(address: str, text: str) -> str | None:
     if "empty address list" in text:
         return "tls_roots, tls_chain or tls_key cannot be read: pass certificates and keys in PEM form"
     if "certificate required" in text or "unwrap failed" in text:
-        return "if the server has tls_client_ca, pass a certificate of that CA as tls_chain= and its key as tls_key="
+        return "if the server has tls_client_ca, pass a certificate of that CA that has not expired as tls_chain= and its key as tls_key="
     return None
 
 
