@@ -149,7 +149,7 @@ func TestNamesOfThePolicyThatMatchNoDataset(t *testing.T) {
 	write := func(path, text string) { require.NoError(t, os.WriteFile(path, []byte(text), 0o600)) }
 	write(config, strings.Replace(text, "sqlite:///catalog.db", "sqlite:///"+filepath.Join(l.dir, "catalog.db"), 1))
 	path := policyFile(t, "rules:\n- subjects: [\"*\"]\n  read: [home, hmoe, \"*\"]\n")
-	server := start(t, "--config", config, "--policy", path)
+	server := start(t, "--config", config, "--policy", path, "--log-level", "debug")
 	require.Equal(t, []any{"hmoe"}, server.stderr.find(t, unmatched)["read"])
 
 	server.stderr.forget()

@@ -75,7 +75,7 @@ func (p *Policy) WatchNames(ctx context.Context, after string) error {
 		return nil
 	}
 	return p.Watcher.Load(ctx, watch.LoadedFiles{
-		What: "the datasets that the policy names", Paths: []string{p.settings.Policy, p.config.File}, Load: p.checkNames, After: after,
+		What: "the datasets that the policy names", Paths: []string{p.settings.Policy, p.config.File}, Load: p.checkNames, After: after, Checks: true,
 	})
 }
 

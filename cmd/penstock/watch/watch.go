@@ -47,6 +47,9 @@ type LoadedFiles struct {
 	// After is the What of a group that was added earlier, or "". If both groups have changed, the
 	// earlier group is loaded first.
 	After string
+	// Checks means that Load only checks what other groups have loaded. Its success says nothing about whether the files are in use,
+	// so it is logged at level debug, and is not observed.
+	Checks bool
 }
 
 // watchedFiles is a group with the state of its content. Only one goroutine at a time compares and
@@ -72,14 +75,14 @@ func New(log *slog.Logger) *Watcher { return &Watcher{log: log} }
 func (w *Watcher) Observe(current func(what string, current bool)) {
 	w.current = current
 	for _, g := range w.groups {
-		current(g.What, true)
+		w.observed(g, true)
 	}
 }
 
 // observed records the result of a load.
-func (w *Watcher) observed(what string, current bool) {
-	if w.current != nil {
-		w.current(what, current)
+func (w *Watcher) observed(g *watchedFiles, current bool) {
+	if w.current != nil && !g.Checks {
+		w.current(g.What, current)
 	}
 }
 
@@ -97,7 +100,7 @@ func (w *Watcher) Load(ctx context.Context, f LoadedFiles) error {
 		}
 	}
 	w.groups = append(w.groups, g)
-	w.observed(g.What, true)
+	w.observed(g, true)
 	return nil
 }
 
@@ -204,11 +207,13 @@ func (w *Watcher) reload(ctx context.Context, g *watchedFiles, now contentDigest
 	g.loaded = now
 	err := g.Load(ctx)
 	switch {
+	case err == nil && g.Checks:
+		w.log.Debug("changed files were checked", "what", g.What, "files", g.Paths)
 	case err == nil:
-		w.observed(g.What, true)
+		w.observed(g, true)
 		w.log.Info("changed files are in use", "what", g.What, "files", g.Paths)
 	case ctx.Err() == nil: // otherwise the server is shutting down
-		w.observed(g.What, false)
+		w.observed(g, false)
 		w.log.Warn("changed files cannot be used: the previous content stays in use", "what", g.What, "files", g.Paths, "error", err)
 	}
 }

@@ -91,6 +91,25 @@ func TestFailedLoadIsLoggedOnceAndRepeatedAfterTheNextChange(t *testing.T) {
 	require.Equal(t, []string{"a", "c"}, w.loaded)
 }
 
+// A group that only checks files that another group has loaded does not say that they are in use.
+func TestCheckedFilesAreNotSaidToBeInUse(t *testing.T) {
+	w := watch(t, filepath.Join(t.TempDir(), "words"), "a")
+	checked := 0
+	require.NoError(t, w.Load(t.Context(), LoadedFiles{What: "the spelling", Paths: []string{w.path}, After: "words", Checks: true, Load: func(context.Context) error {
+		checked++
+		return nil
+	}}))
+	w.err = errors.New("no such word")
+	write(t, w.path, "b")
+	w.Compare()
+	w.Compare()
+	require.Equal(t, 2, checked)
+	require.Equal(t, []bool{true, false}, w.inUse)
+	require.Contains(t, w.log.String(), "no such word")
+	require.NotContains(t, w.log.String(), "are in use")
+	require.NotContains(t, w.log.String(), "spelling")
+}
+
 func TestReplacedLinksModesAndMissingFilesAreChanges(t *testing.T) {
 	dir := t.TempDir()
 	for _, version := range []string{"v1", "v2"} {
