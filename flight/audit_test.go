@@ -257,6 +257,18 @@ func TestRefusalsHaveALine(t *testing.T) {
 	require.Equal(t, audit.Refusal, found[0].Event)
 }
 
+// A list of datasets has no line, even if it leaves out those that the policy hides.
+//
+// spec: access-21
+func TestListsHaveNoLine(t *testing.T) {
+	t.Parallel()
+	o, lines := auditing(t, Options{})
+	s, _ := people{emails: true}.server(t, o)
+	listed := received(t, must(s.ListFlights(carol(t), &arrowflight.Criteria{})), nil)
+	require.NotContains(t, listed, "people")
+	require.Empty(t, lines.all(t))
+}
+
 // TestStreamsThatLeaveNoLineAreRefused: while the audit log cannot be written, no stream begins, and one does once it can.
 //
 // spec: access-23
