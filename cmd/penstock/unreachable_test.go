@@ -2,7 +2,11 @@ package main
 
 import (
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -53,4 +57,35 @@ datasets:
 	reached := func() bool { away = count("away"); return away.code == 0 }
 	require.Eventually(t, reached, time.Minute, 100*time.Millisecond, "it asks again")
 	require.Equal(t, home.stdout, away.stdout)
+}
+
+// Catalogs are opened at the same time: the answer to each of these waits until both were asked.
+func TestCatalogsAreOpenedTogether(t *testing.T) {
+	l := readLake(t)
+	at, err := url.Parse(l.serveREST(t).URL)
+	require.NoError(t, err)
+	behind := httputil.NewSingleHostReverseProxy(at)
+	var asked atomic.Int32
+	both := make(chan struct{})
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if asked.Add(1) == 2 {
+			close(both)
+		}
+		select {
+		case <-both:
+			behind.ServeHTTP(w, r)
+		case <-r.Context().Done():
+		}
+	}))
+	t.Cleanup(front.Close)
+	config := lake{dir: t.TempDir()}.file(t, "penstock.yaml", `catalogs:
+  a: {type: rest, uri: '`+front.URL+`', warehouse: prod, token: given}
+  b: {type: rest, uri: '`+front.URL+`', warehouse: prod, token: given}
+datasets:
+  home: {training: {table: a.ml.impressions}}
+`)
+	server := start(t, "--config", config)
+	healthSoon(t, server.uri())
+	require.Zero(t, run(t, "cat", "home", "--uri", server.uri()).code)
+	require.NotContains(t, server.stderr.String(), "does not answer")
 }

@@ -78,29 +78,19 @@ func openTables(ctx context.Context, c *config.Config, o tableOptions) (_ *Table
 	}
 	t.closers = append(t.closers, tables.Close)
 	tagged, untagged := map[string]catalog.Catalog{}, map[string]catalog.Catalog{}
-	kinds, files := t.storage(o.budget), store.NewBounded(store.Local{}, o.calls)
+	shared := icebergcat.Options{
+		Store: store.NewBounded(store.Local{}, o.calls), Stores: t.storage(o.budget), Calls: o.calls, Budget: o.budget, Manifests: manifests, Tables: tables,
+	}
 	var failures []error
-	for _, name := range slices.Sorted(maps.Keys(c.Catalogs)) {
-		block := c.Catalogs[name]
-		var created func(file string)
-		if o.created != nil && len(block.WriteNamespaces) > 0 {
-			created = func(file string) { o.created(name, file) }
-		}
-		var unreachable func(error)
-		if o.unreachable != nil {
-			unreachable = func(err error) { o.unreachable(name, err) }
-		}
-		one, err := openCatalog(ctx, c, block, icebergcat.Options{
-			Created: created, Unreachable: unreachable, SizeDiffers: t.sizeDiffers(name), LookedUp: t.lookedUp(name),
-			Store: files, Stores: kinds, Calls: o.calls, Budget: o.budget, Manifests: manifests, Tables: tables,
-		})
-		if err != nil {
-			failures = append(failures, fault.Op(trimPrefix(err, block.Stored), "%s: open catalog %s", c.File, name))
+	for _, one := range t.openAll(ctx, c, o, shared) {
+		name, block := one.name, c.Catalogs[one.name]
+		if one.err != nil {
+			failures = append(failures, fault.Op(trimPrefix(one.err, block.Stored), "%s: open catalog %s", c.File, name))
 			continue
 		}
-		t.Opened, t.byName[name], untagged[name] = append(t.Opened, one), one, one
-		t.closers = append(t.closers, one.Close)
-		if tagged[name], err = t.withTags(one, block); err != nil {
+		t.Opened, t.byName[name], untagged[name] = append(t.Opened, one.catalog), one.catalog, one.catalog
+		t.closers = append(t.closers, one.catalog.Close)
+		if tagged[name], err = t.withTags(one.catalog, block); err != nil {
 			failures = append(failures, fault.Op(err, "%s: catalog %s", c.File, name))
 		}
 	}
@@ -115,6 +105,36 @@ func openTables(ctx context.Context, c *config.Config, o tableOptions) (_ *Table
 	}
 	t.closers = append(t.closers, t.renewTags(ctx))
 	return t, nil
+}
+
+// openedCatalog is a catalog of a config file, or the error of opening it.
+type openedCatalog struct {
+	name    string
+	catalog *icebergcat.Catalog
+	err     error
+}
+
+// openAll opens all catalogs of a config file at the same time, since one that does not answer takes the whole storage_timeout. It
+// returns them in the order of their names. shared has the fields that all of them share.
+func (t *Tables) openAll(ctx context.Context, c *config.Config, o tableOptions, shared icebergcat.Options) []openedCatalog {
+	out := make([]openedCatalog, len(c.Catalogs))
+	var opening sync.WaitGroup
+	for i, name := range slices.Sorted(maps.Keys(c.Catalogs)) {
+		block, options := c.Catalogs[name], shared
+		options.SizeDiffers, options.LookedUp = t.sizeDiffers(name), t.lookedUp(name)
+		if o.created != nil && len(block.WriteNamespaces) > 0 {
+			options.Created = func(file string) { o.created(name, file) }
+		}
+		if o.unreachable != nil {
+			options.Unreachable = func(err error) { o.unreachable(name, err) }
+		}
+		opening.Go(func() {
+			one, err := openCatalog(ctx, c, block, options)
+			out[i] = openedCatalog{name, one, err}
+		})
+	}
+	opening.Wait()
+	return out
 }
 
 // close closes the catalogs.
