@@ -160,7 +160,7 @@ func (p process) serve(ctx context.Context, c *config.Config, again func() (*con
 	server := flight.New(flight.Options{ //nolint:contextcheck // calls have their own contexts
 		Loader: e.Streams, Verifier: e.Loader, Keys: entry.TicketKeys, Clock: p.clock, Lifetime: c.Server.TicketLifetime,
 		Renewal: c.Server.TicketRenewal, Advertise: c.Server.Advertise,
-		MaxConnections: maxConnections(c.Server.Memory), Budget: e.Budget, Cores: e.Cores,
+		MaxConnections: maxConnections(c.Server.Memory, engine.OpenFiles(), log), Budget: e.Budget, Cores: e.Cores,
 		MaxStreams: c.Server.Streams(), PeerShare: c.Server.MaxPeerShare, MaxTransit: c.Server.Memory / transitDivisor, Pressed: e.Budget.Pressed, Wanted: e.Budget.Wanted,
 		StallTimeout: c.Server.StallTimeout, Version: version(), Logger: log, Observer: metrics.Observer(), Trace: e.Tracer,
 		TLS: entry.Handshakes(listener), Authenticate: entry.Authenticate(), Policy: allowed.InUse, Audit: entry.Audits,
@@ -200,8 +200,17 @@ func (p process) serverLog(c *config.Config) *slog.Logger {
 const transitDivisor = 2
 
 // maxConnections returns the maximum number of open connections. gRPC uses about 60 KB per idle
-// connection; their total must be small compared to the memory budget.
-func maxConnections(memory int64) int { return int(min(max(memory/(256<<10), 256), 4096)) }
+// connection; their total must be small compared to the memory budget. The other half of the files that
+// the process may open is for tables, the spool and metrics. 0 files are unknown.
+func maxConnections(memory, files int64, log *slog.Logger) int {
+	most := min(max(memory/(256<<10), 256), 4096)
+	if files == 0 || files/2 >= most {
+		return int(most)
+	}
+	log.Warn("the process may open few files: fewer connections can be open at a time; raise the limit (ulimit -n, or LimitNOFILE of systemd)",
+		"files", files, "connections", files/2, "otherwise", most)
+	return int(max(1, files/2))
+}
 
 // runningServer is a running server, with the channels that end it.
 type runningServer struct {
