@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -194,4 +195,15 @@ func scrapeTLS(t *testing.T, url string, config *tls.Config) error {
 	require.NoError(t, err)
 	require.Contains(t, string(text), "penstock_build_info")
 	return nil
+}
+
+// An error of a call through a proxy names the variable with the proxy: its text has the address of the proxy, not that of the server.
+func TestErrorsNameTheProxy(t *testing.T) {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	command := exec.CommandContext(t.Context(), self, "datasets", "--uri", "grpc://loaders.example.com:8815")
+	command.Env = append(os.Environ(), asMain+"=1", "HTTPS_PROXY=http://127.0.0.1:9", "https_proxy=http://127.0.0.1:9", "NO_PROXY=", "no_proxy=")
+	text, err := command.CombinedOutput()
+	require.Error(t, err)
+	require.Contains(t, string(text), "the variable HTTPS_PROXY makes gRPC connect through a proxy")
 }

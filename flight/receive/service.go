@@ -184,7 +184,8 @@ func (s *Service) redeem(ctx context.Context, at Upstream, ticket raw, one *pass
 	target := at.Target
 	if at.Address != "" {
 		target = at.Address
-		options = append(options, grpc.WithAuthority(at.Target)) // the certificate is that of the host
+		// The certificate is that of the host. The client has resolved the host, so it connects without a proxy.
+		options = append(options, grpc.WithAuthority(at.Target), grpc.WithNoProxy())
 	}
 	conn, err := grpc.NewClient(target, options...)
 	if err != nil {

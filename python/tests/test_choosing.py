@@ -157,6 +157,27 @@ def test_a_proxy_resolves_names(names: dict[str, list[str]], monkeypatch: pytest
     names["servers"] = ["10.0.0.2", "10.0.0.1"]
     monkeypatch.setenv("http_proxy", "http://proxy:3128")
     assert resolve(["grpc://servers:8815"]) == (Address("grpc://servers:8815"),)
+    monkeypatch.setenv("no_proxy", "10.0.0.0/8, .local")
+    assert len(resolve(["grpc://servers:8815"])) == 1
+
+
+# A host that is reached without the proxy is resolved here, and its servers are reached without the proxy, too.
+#
+# spec: replicas-1
+def test_a_host_without_a_proxy_has_all_its_servers(
+    world: World, names: dict[str, list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names["servers.ml.svc"] = ["127.0.0.1", "127.0.0.2"]
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    monkeypatch.setenv("no_proxy", "example.com,.svc")
+    with Server(world.config) as server:
+        location = f"grpc://servers.ml.svc:{server.address.rpartition(':')[2]}"
+        assert len(resolve([location])) == 2
+        with penstock.connect(location) as client:
+            assert client.datasets()
+    with penstock.connect("grpc://127.0.0.1:9") as client, pytest.raises(penstock.Unavailable) as e:
+        client.datasets()
+    assert "http_proxy" in e.value.remedy
 
 
 # spec: replicas-2

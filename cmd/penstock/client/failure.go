@@ -3,6 +3,8 @@ package client
 import (
 	"context"
 	"errors"
+	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -41,6 +43,9 @@ func (c *Client) fault(ctx context.Context, err error, trailer metadata.MD) erro
 			return e.WithRemedy("check that its process is neither stopped nor overloaded, and that the address is that of penstock serve")
 		}
 		e.Message = "no server answers: " + trimStatus(e.Message)
+		if proxied(c.target) {
+			return e.WithRemedy("the variable HTTPS_PROXY makes gRPC connect through a proxy: add the host of %s to NO_PROXY, or check that the proxy passes on HTTP/2", c.name)
+		}
 		return e.WithRemedy("start one there with penstock serve --config FILE, or correct --uri; --config FILE reads without a server")
 	}
 	if s.Code() == codes.Unimplemented { // a Penstock server would have sent details with this code
@@ -86,4 +91,10 @@ func trimName(err error, action string) error {
 		e.Message = strings.TrimPrefix(e.Message, action+": ")
 	}
 	return err
+}
+
+// proxied reports whether gRPC connects to a target through a proxy that the environment names.
+func proxied(target string) bool {
+	proxy, err := http.ProxyFromEnvironment(&http.Request{URL: &url.URL{Scheme: "https", Host: target}})
+	return err == nil && proxy != nil
 }

@@ -20,8 +20,9 @@ _FRESH_AFTER_FAILURE = 1.0
 # The most pairs of shard and server for which shards are dealt. More take seconds, and hashing alone spreads so many well.
 _MOST_PAIRS = 200_000
 
-# The variables with gRPC's proxy. A proxy resolves names itself.
+# The variables with gRPC's proxy, and those with the ends of the hosts that are reached without it. A proxy resolves names itself.
 _PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
+_NO_PROXIES = ("no_grpc_proxy", "no_proxy")
 
 
 @dataclass(frozen=True)
@@ -173,7 +174,7 @@ class _Names:
 def _has_name(location: str) -> bool:
     scheme, _, rest = location.partition("://")
     host = rest.rpartition(":")[0].strip("[]")
-    if scheme == "grpc+unix" or not host or is_proxied():
+    if scheme == "grpc+unix" or not host or proxy_of(location):
         return False
     try:
         ipaddress.ip_address(host)
@@ -182,9 +183,16 @@ def _has_name(location: str) -> bool:
     return False
 
 
-def is_proxied() -> bool:
-    """Reports whether gRPC connects through a proxy."""
-    return any(os.environ.get(name) for name in _PROXIES)
+def proxy_of(location: str) -> str:
+    """Returns the variable with the proxy through which gRPC connects to a location; "" if it connects directly."""
+    scheme, _, rest = location.partition("://")
+    if scheme == "grpc+unix":
+        return ""
+    host = rest.rpartition(":")[0].strip("[]").lower()
+    without = next(filter(None, map(os.environ.get, _NO_PROXIES)), "")
+    if any(host.endswith(end) for end in without.lower().replace(" ", "").split(",") if end):
+        return ""
+    return next((name for name in _PROXIES if os.environ.get(name)), "")
 
 
 def _resolved(location: str) -> tuple[str, ...] | None:

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.flight as flight
 
 from penstock import errors, local, security
-from penstock.addresses import Address
+from penstock.addresses import Address, proxy_of
 from penstock.call import Call, Calls
 from penstock.following import Follower
 from penstock.lease import Lease
@@ -169,6 +169,12 @@ class Channel:
         remedy = security.tls_remedy(self.address.location, str(e))
         if remedy is not None:
             return remedy
+        proxy = "" if self.address.ip else proxy_of(self.address.location)
+        if proxy:
+            return (
+                f"the variable {proxy} makes gRPC connect through a proxy: add the host of {self.address} to no_proxy,"
+                " or check that the proxy passes on HTTP/2"
+            )
         return f"check that `penstock serve` listens at {self.address}"
 
     def stream(

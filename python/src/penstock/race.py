@@ -9,7 +9,7 @@ import socket
 import time
 from collections.abc import Sequence
 
-from penstock.addresses import Address, is_proxied
+from penstock.addresses import Address, proxy_of
 from penstock.rests import rests
 
 # Seconds after which the next address is tried, too (RFC 8305), and seconds for all of them.
@@ -24,7 +24,7 @@ def first_to_accept(addresses: Sequence[Address]) -> Address | None:
     closed again without a byte. An address that refuses begins to rest. An address that is not known as an IP address counts
     as accepting: gRPC finds it.
     """
-    if is_proxied():
+    if any(not address.ip and proxy_of(address.location) for address in addresses):
         return addresses[0]
     with contextlib.closing(selectors.DefaultSelector()) as selector:
         try:

@@ -102,6 +102,8 @@ class Settings:
             # The server's certificate, and a proxy that the server is behind, know the name.
             generic.append(("grpc.default_authority", address.authority))
             name = address.authority.rpartition(":")[0]
+            # A name is resolved here only if no proxy is used for it. The variables need not list its addresses.
+            generic.append(("grpc.enable_http_proxy", 0))
         try:
             return flight.FlightClient(
                 address.target,
