@@ -112,38 +112,36 @@ func (s *service) DoAction(asked *arrowflight.Action, stream arrowflight.FlightS
 	return e.WithRemedy("the actions are %s", strings.Join(names, ", "))
 }
 
-// planOf plans the query in the body of an action. The caller must have the permission needs.
-func (s *service) planOf(ctx context.Context, c *call.Call, body []byte, needs policy.Permission) (planned, error) {
-	query, err := decode.Query(body)
-	if err != nil {
-		return planned{}, err
-	}
-	return s.plan(ctx, c, query, needs)
-}
-
 // freeDescription is how many bytes of the description of a plan a call holds without a reservation.
 const freeDescription = 1 << 20
 
-// describing reserves the memory of the description of a plan, until release is called.
-func (s *service) describing(p planned) (release func(), err error) {
+// describedQuery plans a query for an action that describes the plan. The memory of the description is reserved until release is called, with
+// the bytes that the action holds besides it.
+func (s *service) describedQuery(ctx context.Context, c *call.Call, query dataset.Query, besides func(*plan.Plan) int64) (p planned, release func(), err error) {
+	if p, err = s.plan(ctx, c, query, policy.Explain); err != nil {
+		return planned{}, nil, err
+	}
 	bytes := p.DescriptionBytes()
+	if besides != nil {
+		bytes += besides(p.Plan)
+	}
 	if bytes <= freeDescription {
 		bytes = 0
 	}
 	held, err := s.options.Budget.Reserve("the description of a plan", bytes)
 	if err != nil {
-		return nil, err
-	}
-	return held.Release, nil
-}
-
-// describedPlan is planOf for an action that describes the plan. The memory of the description is reserved until release is called.
-func (s *service) describedPlan(ctx context.Context, c *call.Call, body []byte) (p planned, release func(), err error) {
-	if p, err = s.planOf(ctx, c, body, policy.Explain); err != nil {
 		return planned{}, nil, err
 	}
-	release, err = s.describing(p)
-	return p, release, err
+	return p, held.Release, nil
+}
+
+// describedPlan is describedQuery for the query in the body of an action.
+func (s *service) describedPlan(ctx context.Context, c *call.Call, body []byte) (p planned, release func(), err error) {
+	query, err := decode.Query(body)
+	if err != nil {
+		return planned{}, nil, err
+	}
+	return s.describedQuery(ctx, c, query, nil)
 }
 
 // The greatest numbers of lines of the parts of an explanation.
@@ -229,11 +227,7 @@ func (s *service) explainScale(ctx context.Context, c *call.Call, body []byte) (
 	if err != nil {
 		return nil, err
 	}
-	p, err := s.plan(ctx, c, query, policy.Explain)
-	if err != nil {
-		return nil, err
-	}
-	release, err := s.describing(p)
+	p, release, err := s.describedQuery(ctx, c, query, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -255,15 +249,15 @@ func (s *service) explainScale(ctx context.Context, c *call.Call, body []byte) (
 
 // explainCoverage counts the rows of a plan by partition and bucket.
 func (s *service) explainCoverage(ctx context.Context, c *call.Call, body []byte) ([]byte, error) {
-	p, err := s.planOf(ctx, c, body, policy.Explain)
+	query, err := decode.Query(body)
 	if err != nil {
 		return nil, err
 	}
-	held, err := s.options.Budget.Reserve("the coverage of a query", coverage.Size(p.Plan, 1+len(p.Staging)))
+	p, release, err := s.describedQuery(ctx, c, query, func(p *plan.Plan) int64 { return coverage.Size(p, 1+len(p.Staging)) })
 	if err != nil {
 		return nil, err
 	}
-	defer held.Release()
+	defer release()
 	return jsontext.Of(coverage.Of(p.Plan)), nil
 }
 
@@ -385,7 +379,11 @@ type column struct {
 }
 
 func (s *service) manifest(ctx context.Context, c *call.Call, body []byte) ([]byte, error) {
-	p, err := s.planOf(ctx, c, body, policy.Reading)
+	query, err := decode.Query(body)
+	if err != nil {
+		return nil, err
+	}
+	p, err := s.plan(ctx, c, query, policy.Reading)
 	if err != nil {
 		return nil, err
 	}

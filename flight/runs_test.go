@@ -150,11 +150,12 @@ func TestDescriptionsOfLargePlansAreCharged(t *testing.T) {
 		}
 		return p, err
 	}}
-	b := budget.New(8 << 20)
+	b := budget.New(16 << 20)
 	s := serve(t, Options{Loader: large, Budget: b})
 	for action, body := range map[string]string{
 		"explain": `{"dataset": "homefeed"}`, "explain_splits": `{"dataset": "homefeed"}`, "explain_shape": `{"dataset": "homefeed"}`,
-		"explain_scale": `{"query": {"dataset": "homefeed"}, "scale": "trainers=1,step=5ms"}`,
+		"explain_coverage": `{"dataset": "homefeed"}`,
+		"explain_scale":    `{"query": {"dataset": "homefeed"}, "scale": "trainers=1,step=5ms"}`,
 	} {
 		_, err := s.act(t.Context(), action, []byte(body))
 		code, _ := flighttest.FailureOf(t, err, nil)
