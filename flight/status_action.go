@@ -1,17 +1,14 @@
 package flight
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"io"
 	"runtime"
 	"time"
 
 	"github.com/penstock/penstock/flight/call"
 	"github.com/penstock/penstock/flight/slowness"
-	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/jsontext"
+	"github.com/penstock/penstock/loader/dataset/decode"
 	"github.com/penstock/penstock/loader/policy"
 )
 
@@ -181,7 +178,7 @@ func (one *runningStream) statusOf(now time.Time) StreamStatus {
 
 // status lists the streams of the caller, or all streams if it has the right to see them.
 func (s *service) status(_ context.Context, c *call.Call, body []byte) ([]byte, error) {
-	if err := checkStatusBody(body); err != nil {
+	if err := decode.Status(body); err != nil {
 		return nil, err
 	}
 	now, own := s.options.Clock(), c.Client()
@@ -210,22 +207,6 @@ func (s *service) status(_ context.Context, c *call.Call, body []byte) ([]byte, 
 		out.Cores, out.Memory, out.Slots, out.Plans, out.Cache, out.Config = 0, nil, nil, nil, nil, nil
 	}
 	return jsontext.Of(out), nil
-}
-
-// checkStatusBody refuses a body with fields, which this version does not have.
-func checkStatusBody(body []byte) error {
-	if len(body) == 0 {
-		return nil
-	}
-	decoder := json.NewDecoder(bytes.NewReader(body))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&struct{}{}); err != nil {
-		return fault.InvalidField("body", "%v", err).WithRemedy("send {}, or nothing")
-	}
-	if _, err := decoder.Token(); err != io.EOF {
-		return fault.InvalidField("body", "there is data after the object")
-	}
-	return nil
 }
 
 // describe adds the state of the memory, slots and caches of the server.

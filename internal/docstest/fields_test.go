@@ -66,7 +66,7 @@ func elsewhere() map[string]string {
 		"TablesCommand": "docs/spec/history.md", "LogCommand": "docs/spec/history.md", "DiffCommand": "docs/spec/history.md", "StatsCommand": "docs/spec/stats.md",
 		"CompactCommand": "docs/spec/change.md", "RestoreCommand": "docs/spec/change.md", "OrphansCommand": "docs/spec/change.md",
 		"PromoteCommand": "docs/spec/change.md", "DemoteCommand": "docs/spec/change.md",
-		"ProposeCommand": "docs/spec/backfill.md", "ScaleCommand": "docs/spec/output.md", "CacheDropCommand": "docs/spec/cache.md",
+		"ProposeCommand": "docs/spec/backfill.md", "ScaleCommand": "docs/spec/output.md", "CacheDropCommand": "docs/spec/cache.md", "StallCommand": "docs/spec/status.md",
 	}
 }
 

@@ -110,7 +110,7 @@ func unknownField[T any](name, path string, fields []field[T], listed bool) faul
 		return f
 	}
 	var served []string
-	if f.Nearest, served = meant(name, fields); f.Nearest == "" {
+	if f.Nearest, served = meant(name, fields); f.Nearest == "" && len(served) > 0 {
 		f.Message += "; known: " + strings.Join(served, ", ")
 	}
 	return f
