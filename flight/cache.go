@@ -3,6 +3,7 @@ package flight
 import (
 	"context"
 
+	"github.com/penstock/penstock/flight/access"
 	"github.com/penstock/penstock/flight/call"
 	"github.com/penstock/penstock/internal/fault"
 	"github.com/penstock/penstock/internal/jsontext"
@@ -27,10 +28,12 @@ type CacheAdmin interface {
 
 // CacheList is what a server keeps for later streams.
 type CacheList struct {
-	Limit      int64         `json:"limit"` // bytes of decoded columns
-	Bytes      int64         `json:"bytes"` // of decoded columns
-	NoRoom     int64         `json:"-"`     // columns of row groups that found no room, or made room for others
-	Files      []CachedFile  `json:"files"` // with decoded columns, by table and file
+	Limit  int64        `json:"limit"` // bytes of decoded columns
+	Bytes  int64        `json:"bytes"` // of decoded columns
+	NoRoom int64        `json:"-"`     // columns of row groups that found no room, or made room for others
+	Files  []CachedFile `json:"files"` // with decoded columns, by table and file
+	// Others counts the files of tables whose snapshots the caller may not see: they are not in Files.
+	Others     int           `json:"others,omitempty"`
 	BuildSides KeptSidesList `json:"build_sides"`
 	Disk       ColumnsOnDisk `json:"disk"`
 	// Statistics are those of files that the calls of stats keep on local disk; nil: they are not known, because another process uses them.
@@ -73,8 +76,23 @@ type CacheDropped struct {
 	Bytes   int64 `json:"bytes"`   // of columns, build sides and files
 }
 
-func (s *service) listCache(ctx context.Context, _ *call.Call, _ []byte) ([]byte, error) {
+// listCache lists the files of tables whose snapshots the caller may see, and counts all others.
+func (s *service) listCache(ctx context.Context, c *call.Call, _ []byte) ([]byte, error) {
 	list := s.options.Cache.List()
+	all, whole := list.Files, map[string]bool{}
+	list.Files = []CachedFile{}
+	for _, f := range all {
+		may, known := whole[f.Table]
+		if !known {
+			may = s.guard.TableAccess(c, f.Table) == access.WholeTable
+			whole[f.Table] = may
+		}
+		if may {
+			list.Files = append(list.Files, f)
+		} else {
+			list.Others++
+		}
+	}
 	switch kept, err := s.options.Cache.Statistics(ctx); {
 	case err == nil:
 		list.Statistics = &kept

@@ -88,6 +88,11 @@ func (p terminal) printCache(list flight.CacheList) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
+	if list.Others > 0 {
+		if _, err := fmt.Fprintf(p.stdout, "%s of tables that this client may not see\n", fault.Count(list.Others, "more file")); err != nil {
+			return err
+		}
+	}
 	_, err := fmt.Fprintf(p.stdout, "columns: %s of %s\nbuild sides: %d, %s\n", fault.Size(list.Bytes), fault.Size(list.Limit), list.BuildSides.Count, fault.Size(list.BuildSides.Bytes))
 	if err == nil && list.Disk.Limit > 0 {
 		_, err = fmt.Fprintf(p.stdout, "on disk: %d columns of row groups, %s of %s\n", list.Disk.Columns, fault.Size(list.Disk.Bytes), fault.Size(list.Disk.Limit))
