@@ -72,6 +72,9 @@ func checkFolder(folder string) error {
 	made := os.Mkdir(folder, folderMode)
 	found, err := os.Lstat(folder)
 	switch {
+	case errors.Is(made, fs.ErrNotExist) && exists(filepath.Dir(filepath.Clean(folder))):
+		return fault.New(fault.Invalid, "the cache folder %s cannot be created: its parent folder exists, but is not on a disk, as /proc", folder).
+			WithRemedy("name a folder on a local disk with the setting cache_dir")
 	case errors.Is(made, fs.ErrNotExist):
 		return fault.New(fault.Invalid, "the cache folder %s does not exist, and neither does its parent folder", folder).
 			WithRemedy("correct the setting cache_dir, or create %s", filepath.Dir(filepath.Clean(folder)))
@@ -85,6 +88,12 @@ func checkFolder(folder string) error {
 			WithRemedy("set cache_dir to a folder that does not exist yet: the server creates it with mode 0700")
 	}
 	return nil
+}
+
+// exists reports whether a path can be followed to a file or a folder.
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 func unusable(folder string, err error) error {

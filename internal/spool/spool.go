@@ -95,11 +95,20 @@ func (s *Spool) create() error {
 		return nil
 	case missing == nil:
 		return fault.New(fault.Invalid, "spool: %s is not a folder", s.folder).WithRemedy("name a folder with the setting spool")
+	case errors.Is(err, fs.ErrNotExist) && exists(filepath.Dir(filepath.Clean(s.folder))):
+		return fault.New(fault.Invalid, "spool: the folder %s cannot be created: its parent folder exists, but is not on a disk, as /proc", s.folder).
+			WithRemedy("name a folder on a local disk with the setting spool")
 	case errors.Is(err, fs.ErrNotExist):
 		return fault.New(fault.Invalid, "spool: the folder %s does not exist, and neither does its parent folder", s.folder).
 			WithRemedy("correct the setting spool, or create %s", filepath.Dir(filepath.Clean(s.folder)))
 	}
 	return s.broken("create the folder", err)
+}
+
+// exists reports whether a path can be followed to a file or a folder.
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 // Try writes a few rows to a file and reads them back, to check that the folder can be used.

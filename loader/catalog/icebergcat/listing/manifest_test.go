@@ -102,10 +102,17 @@ func TestMetadataOfANewerFormat(t *testing.T) {
 	require.NoError(t, err)
 	newer := bytes.Replace(content, []byte(`"format-version":2`), []byte(`"format-version":9`), 1)
 	require.NotEqual(t, content, newer)
-	require.NoError(t, os.WriteFile(path, newer, 0o600))
-	_, err = w.Open(t).Table(t.Context(), icebergtest.Events, dataset.Ref{})
-	require.Equal(t, fault.Invalid.String(), fault.KindOf(err).String(), "%v", err)
-	require.ErrorContains(t, err, "is of a format version that is not supported by this version")
+	for text, want := range map[string]string{
+		string(newer):                      "table " + icebergtest.Events + " has format version 9, which is not supported by this version",
+		`{"format-version":4,"schemas":7}`: "table " + icebergtest.Events + " has format version 4, which is not supported by this version",
+		`{"schemas":7}`:                    "the metadata of table " + icebergtest.Events + " has no format version",
+	} {
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		_, err = w.Open(t).Table(t.Context(), icebergtest.Events, dataset.Ref{})
+		require.Equal(t, fault.Invalid.String(), fault.KindOf(err).String(), "%v", err)
+		require.ErrorContains(t, err, want)
+		require.NotContains(t, err.Error(), "invalid or missing")
+	}
 }
 
 // TestFieldsOfLaterFormats checks that fields of a later format version in metadata of an

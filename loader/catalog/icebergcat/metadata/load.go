@@ -79,6 +79,12 @@ func (s *Source) parse(out *Loaded, grants []locator.Grant) (err error) {
 func (m *Loaded) parseText() (err error) {
 	m.noRowIDs, m.later = false, later{}
 	m.Metadata, err = icetable.ParseMetadataBytes(m.Text)
+	if err == nil {
+		return nil
+	}
+	if unsupported := m.unsupportedVersion(); unsupported != nil {
+		return unsupported
+	}
 	for _, mendable := range []error{
 		icetable.ErrInvalidMetadataFormatVersion, icetable.ErrInvalidMetadata, icetable.ErrInvalidRefType,
 		iceberg.ErrInvalidSchema, iceberg.ErrInvalidTypeString,
@@ -88,6 +94,29 @@ func (m *Loaded) parseText() (err error) {
 		}
 	}
 	return err
+}
+
+// versionField is the name of the metadata field that has the format version.
+const versionField = "format-version"
+
+// unsupportedVersion returns the error for metadata without a format version, or of one that is not supported. It returns nil for a text
+// that is not JSON.
+func (m *Loaded) unsupportedVersion() error {
+	var fields struct {
+		Version json.RawMessage `json:"format-version"`
+	}
+	if err := json.Unmarshal(m.Text, &fields); err != nil {
+		return nil // the error of the library says where the text is wrong
+	}
+	var version int
+	e := fault.New(fault.Invalid, "the metadata of table %s has no format version", m.Name)
+	if err := json.Unmarshal(fields.Version, &version); err == nil {
+		if version >= 1 && version <= LineageVersion {
+			return nil
+		}
+		e = fault.New(fault.Invalid, "table %s has format version %d, which is not supported by this version", m.Name, version)
+	}
+	return e.In(m.Name, m.File.Location).WithRemedy("use a table of format version 1, 2 or 3")
 }
 
 // laterFields returns the fields of metadata that a later format version introduced, with this
@@ -124,9 +153,8 @@ func (m *Loaded) parseAgain(refused error) error {
 		return err
 	}
 	var version int
-	if err := json.Unmarshal(fields["format-version"], &version); err != nil || version < 1 || version > LineageVersion {
-		return fault.New(fault.Invalid, "table %s is of a format version that is not supported by this version: %w", m.Name, refused).
-			In(m.Name, m.File.Location).WithRemedy("use a table of format version 1, 2 or 3")
+	if err := json.Unmarshal(fields[versionField], &version); err != nil {
+		return err
 	}
 	before := len(fields)
 	for name, since := range laterFields() {
