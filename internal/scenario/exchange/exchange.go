@@ -240,7 +240,7 @@ func (h *history) before(i int, commit scenario.Commit) {
 
 // evolves reports whether a table can change to a spec. In format version 1, a removed field stays
 // in the spec as void. It cannot return, and PyIceberg refuses to write if another field has the
-// same column.
+// same column, or if the column is of a type that cannot be grouped.
 func (h *history) evolves(to []string) bool {
 	if h.steps[0].Format > 1 {
 		return true
@@ -248,6 +248,9 @@ func (h *history) evolves(to []string) bool {
 	gone := slices.Clone(h.gone)
 	for _, field := range fieldsOf(h.Specs[h.spec]) {
 		if !slices.Contains(to, field) {
+			if slices.Contains(h.writer.Apart, "void of "+h.typeOf(sourceOf(field))) {
+				return false
+			}
 			gone = append(gone, field)
 		}
 	}
@@ -261,6 +264,16 @@ func (h *history) evolves(to []string) bool {
 	}
 	h.gone = gone
 	return true
+}
+
+// typeOf returns the type of a column, as in the table's header.
+func (h *history) typeOf(name string) string {
+	for word := range strings.FieldsSeq(h.Header) {
+		if c := columnOf(word); c.Name == name {
+			return c.Type
+		}
+	}
+	return ""
 }
 
 // sourceOf returns the source column of a partition field such as bucket(4,k).

@@ -41,7 +41,7 @@ func PyIceberg(interpreter, program string) Writer {
 		// as a struct of nulls, which fails for required fields. It turns a null map whose values
 		// are structs into an empty map.
 		Lacks:  []string{`_ns\b`, "!", `map<\w+,struct`},
-		Apart:  []string{"bucket of time", "identity of uuid"},
+		Apart:  []string{"bucket of time", "identity of uuid", "void of uuid"},
 		Once:   true,
 		Adds:   true,
 		Groups: map[string]string{"write.parquet.row-group-limit": "3"},
