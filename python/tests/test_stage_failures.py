@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -133,6 +134,36 @@ def test_calls_are_repeated_if_the_server_restarts(house: House, caplog: pytest.
             assert client.stage(TABLE, table(10, 12), token=failure.value.token).rows == 2
     finally:
         rows.server.kill()
+
+
+class Closing(logging.Handler):
+    """Closes a client, in a thread, when a retry is logged."""
+
+    def __init__(self, client: penstock.Client) -> None:
+        super().__init__()
+        self.thread = threading.Thread(target=client.close)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        assert "a call failed; retry 1 in " in record.getMessage()
+        self.thread.start()
+
+
+def test_closing_the_client_ends_the_wait_for_a_retry(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("FIRST_WAIT", "MAX_WAIT"):
+        monkeypatch.setattr(f"penstock.backoff.{name}", 7200.0)
+    with Server(house.config) as server, penstock.connect(server.address, reconnect=10_000) as client:
+        assert len(client.datasets()) == 1
+        server.kill()
+        closing = Closing(client)
+        logging.getLogger("penstock").addHandler(closing)
+        try:
+            with pytest.raises(
+                penstock.Unavailable, match=r"call stage again with token=.* and the same rows"
+            ):
+                client.stage(TABLE, table())
+        finally:
+            logging.getLogger("penstock").removeHandler(closing)
+        closing.thread.join()
 
 
 # spec: stage-78

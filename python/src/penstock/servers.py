@@ -267,6 +267,10 @@ class Servers:
         if failure.of_server and not failure.server and len(self.addresses()) > 1:
             failure.server = str(channel.address)
 
+    def wait(self, seconds: float) -> bool:
+        """Waits before a retry, until `close` at most. Reports whether `close` was called."""
+        return self._closed.wait(seconds)
+
     def close(self) -> None:
         """Closes all streams and connections, and ends retries. Later calls fail."""
         self._closed.set()
