@@ -151,6 +151,29 @@ def test_failure_closes_the_other_streams(client: penstock.Client) -> None:
     results.close()  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize("how", ["the function", "the stream"])
+def test_a_failure_names_its_split(client: penstock.Client, tmp_path: Path, how: str) -> None:
+    splits = client.read_splits("d", columns=COLUMNS)
+    failing = splits[2].number
+
+    def fails(stream: penstock.Stream) -> pa.Table:
+        table = count(stream)
+        if stream._readings[0].endpoint.splits == splits[failing].ids:
+            if how == "the function":
+                raise ZeroDivisionError
+            stream.read_all()  # again
+        return table
+
+    named = f"This was {splits[failing]!r}."
+    expected = ZeroDivisionError if how == "the function" else penstock.Invalid
+    with pytest.raises(expected) as raised:
+        client.evaluate("d", tmp_path / "run", fails, columns=COLUMNS, threads=2)
+    assert raised.value.__notes__ == [named]
+    with pytest.raises(expected) as raised:
+        list(splits.map(fails, threads=1))
+    assert raised.value.__notes__ == [named]
+
+
 def count(stream: penstock.Stream) -> pa.Table:
     """Rows by label."""
     labels = Counter(label for batch in stream for label in batch.column("label").to_pylist())

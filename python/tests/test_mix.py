@@ -502,6 +502,7 @@ def test_a_member_that_fails_ends_the_waits_of_the_others(fake_address: str) -> 
     with (
         penstock.connect(fake_address, reconnect=3600) as fake,
         penstock.mix(members, client=fake) as mix,
-        pytest.raises(penstock.Corrupt, match="schema differs"),
+        pytest.raises(penstock.Corrupt, match="schema differs") as raised,
     ):
         next(mix)
+    assert raised.value.__notes__ == ["This was member 'other schema'."]

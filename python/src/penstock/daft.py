@@ -23,7 +23,7 @@ from daft.io.pushdowns import Pushdowns
 from daft.io.source import DataSource, DataSourceTask
 from daft.recordbatch import RecordBatch
 
-from penstock import query
+from penstock import errors, query
 from penstock.access import Access, Files
 from penstock.asynchronous import AsyncStream
 from penstock.client import Client
@@ -122,12 +122,13 @@ class _Task(DataSourceTask):
         given = 0
         try:
             for split in self.part.splits(servers, self.form):
-                async with AsyncStream(partial(_opened, split)) as stream:
-                    async for batch in stream:
-                        yield _converted(batch.select(self.columns.names))
-                        given += batch.num_rows
-                        if self.limit is not None and given >= self.limit:
-                            return
+                with errors.naming(repr(split)):
+                    async with AsyncStream(partial(_opened, split)) as stream:
+                        async for batch in stream:
+                            yield _converted(batch.select(self.columns.names))
+                            given += batch.num_rows
+                            if self.limit is not None and given >= self.limit:
+                                return
         finally:
             servers.close()
 

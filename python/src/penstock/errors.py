@@ -271,6 +271,20 @@ def decoding(what: str) -> Iterator[None]:
         raise Internal(f"{what} cannot be read: {e!r}") from e
 
 
+@contextmanager
+def naming(what: str) -> Iterator[None]:
+    """Adds a note to an exception of any class: which of several things it is about.
+
+    Args:
+        what: the thing, for the note.
+    """
+    try:
+        yield
+    except Exception as e:
+        e.add_note(f"This was {what}.")
+        raise
+
+
 def from_arrow(exception: BaseException, *, unclassified: type[Error] | None = None) -> Error:
     """Converts one of pyarrow's exceptions to ours.
 

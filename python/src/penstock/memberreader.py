@@ -106,7 +106,7 @@ class MemberReader:
         """Reads the first batch ahead, so that the server admits the stream. May be called in any thread."""
         if self._ready is None and self.left:
             assert self._stream is not None
-            self._ready = next(self._stream, None)  # None if all its steps belong to other readers
+            self._ready = self._advance(self._stream)  # None if all its steps belong to other readers
 
     def take(self, ahead: int) -> pa.RecordBatch | None:
         """Returns the next batch. If the epoch has no more batches, a repeating member begins its next epoch.
@@ -140,10 +140,15 @@ class MemberReader:
 
     def _next(self) -> pa.RecordBatch:
         assert self._stream is not None
-        batch = next(self._stream, None)
+        batch = self._advance(self._stream)
         if batch is None:
             raise self._differs()
         return batch
+
+    def _advance(self, stream: Stream) -> pa.RecordBatch | None:
+        """Returns the next batch of a stream; None at its end."""
+        with errors.naming(f"member {self.spec.name!r}"):
+            return next(stream, None)
 
     @property
     def _takes_turns(self) -> bool:
@@ -167,7 +172,7 @@ class MemberReader:
         stream = self._stream
         if stream is None:
             return
-        if not self.left and not self._closed.is_set() and next(stream, None) is not None:
+        if not self.left and not self._closed.is_set() and self._advance(stream) is not None:
             raise self._differs()
         stream.close()
 
@@ -220,7 +225,8 @@ class MemberReader:
         def ask() -> Stream:
             return self._client._read_once(self.spec.dataset, **fields)
 
-        return ask() if self._stream is None else retried(ask, self._client.reconnect, self._closed)
+        with errors.naming(f"member {self.spec.name!r}"):
+            return ask() if self._stream is None else retried(ask, self._client.reconnect, self._closed)
 
 
 def _lanes(spec: MemberSpec, at: MemberPosition, world: int) -> int:

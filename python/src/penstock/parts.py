@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from penstock import mistakes, query
+import pyarrow as pa
+
+from penstock import errors, mistakes, query
 from penstock.access import Access, Files
 from penstock.bound import BoundQuery, PlannedQuery
 from penstock.fields import RunQuery
@@ -52,6 +54,17 @@ class Part:
         """
         bound = BoundQuery(servers, form)
         return [Split(bound, self.plan, one, number) for number, one in enumerate(self.endpoints, self.first)]
+
+    def batches(self, servers: Servers, form: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
+        """Yields the batches of all splits, one split after the other. A note of a failure names the split.
+
+        Args:
+            servers: the servers, as this process reaches them.
+            form: the query of the plan, pinned to its snapshots.
+        """
+        for split in self.splits(servers, form):
+            with errors.naming(repr(split)), split.read() as stream:
+                yield from stream
 
 
 def separated(

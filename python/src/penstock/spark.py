@@ -156,10 +156,8 @@ class _Reader(source.DataSourceReader):
         part: Part = partition.value
         servers = Servers(self._access.settings())
         try:
-            for split in part.splits(servers, self._form):
-                with split.read() as stream:
-                    for batch in stream:
-                        yield self._converted(batch)
+            for batch in part.batches(servers, self._form):
+                yield self._converted(batch)
         finally:
             servers.close()
 

@@ -140,7 +140,7 @@ def _in_threads(
     ended = threading.Event()
 
     def one(split: Split) -> T:
-        with split.read() as stream:
+        with errors.naming(repr(split)), split.read() as stream:
             streams.add(stream)
             if ended.is_set():
                 stream.close()
@@ -161,12 +161,7 @@ def _in_threads(
                 done, _ = wait(running, return_when=FIRST_COMPLETED)
                 for future in done:
                     split = running.pop(future)
-                    try:
-                        result = future.result()
-                    except errors.Error as e:
-                        e.add_note(f"This was {split!r}.")
-                        raise
-                    yield split, result
+                    yield split, future.result()
         finally:
             # This makes running calls of work fail.
             ended.set()

@@ -335,15 +335,17 @@ def test_a_task_that_ends_short_fails(address: str) -> None:
     object.__setattr__(endpoint, "rows", endpoint.rows + 1)
     with pytest.raises(
         errors.Corrupt, match=f"planned {endpoint.rows} rows, but {endpoint.rows - 1} arrived"
-    ):
+    ) as raised:
         list(reads())
+    assert raised.value.__notes__ == [f"This was <penstock.Split 0 of d: {endpoint.rows} rows>."]
 
 
 def test_a_failure_keeps_its_kind(tmp_path: Path) -> None:
     made = make(tmp_path / "lake")
     made.events.files()[0].unlink()
-    with Server(made.config) as server, pytest.raises(errors.Corrupt, match=r"ml\.events"):
+    with Server(made.config) as server, pytest.raises(errors.Corrupt, match=r"ml\.events") as raised:
         read(server.address).materialize()
+    assert "This was <penstock.Split " in str(raised.value)
 
 
 def test_secrets_are_not_pickled(world: World, tmp_path: Path) -> None:

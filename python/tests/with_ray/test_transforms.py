@@ -239,6 +239,7 @@ def test_an_exception_ends_the_loop_at_its_step(served: Served, tmp_path: Path) 
         with pytest.raises(KeyError, match="the transform's own mistake") as raised:
             next(loop)
         assert "in fails" in str(raised.value), "the traceback names the user's function"
+        assert "This was step 7." in str(raised.value)
         assert steps.cursor == plain[6][1]
         with pytest.raises(KeyError):
             next(loop)

@@ -201,8 +201,9 @@ def test_a_job_fails_if_streams_break(spark: Any, served: Served, end: str) -> N
         proxy.cut_after(60_000)
         if end == "server":
             server.kill()
-        with pytest.raises(Exception, match=r"penstock\.errors\.Unavailable"):
+        with pytest.raises(Exception, match=r"penstock\.errors\.Unavailable") as raised:
             frame.collect()
+        assert end == "server" or "This was <penstock.Split " in str(raised.value)
         assert end == "server" or proxy.cuts >= 3
 
 

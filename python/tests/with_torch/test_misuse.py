@@ -8,6 +8,7 @@ import logging
 import multiprocessing
 import pickle
 import threading
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -62,6 +63,18 @@ def test_a_transform_cannot_end_the_epoch(here: Served, prefetch: int, workers: 
     with pytest.raises(RuntimeError, match="transform raised StopIteration"):
         for _ in DataLoader(ds, batch_size=None, num_workers=workers):
             pass
+
+
+@pytest.mark.parametrize(("prefetch", "workers"), [(0, 0), (2, 0), (0, 2)])
+def test_an_exception_of_a_transform_names_its_step(here: Served, prefetch: int, workers: int) -> None:
+    def transform(batch: Any) -> Any:
+        return 1 // (batch.step - 3)
+
+    ds = here.dataset(transform=transform, prefetch=prefetch)
+    with pytest.raises(ZeroDivisionError) as raised:
+        for _ in DataLoader(ds, batch_size=None, num_workers=workers):
+            pass
+    assert "This was step 3 of 'd'." in "".join(traceback.format_exception(raised.value))
 
 
 # spec: trainer-11

@@ -49,11 +49,9 @@ class ReadSplits:
         if self.part.endpoints:
             servers = Servers(self.access.settings())
             try:
-                for split in self.part.splits(servers, self.form):
-                    with split.read() as stream:
-                        for batch in stream:
-                            returned += batch.num_rows
-                            yield pa.Table.from_batches([expand(batch)]).select(list(self.names))
+                for batch in self.part.batches(servers, self.form):
+                    returned += batch.num_rows
+                    yield pa.Table.from_batches([expand(batch)]).select(list(self.names))
             finally:
                 servers.close()
         if not returned:

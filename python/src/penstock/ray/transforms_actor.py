@@ -12,6 +12,7 @@ import pyarrow as pa
 import ray.util
 from ray import cloudpickle
 
+from penstock import errors
 from penstock.client import Client
 from penstock.stepreader import StepReader
 from penstock.turns import Start
@@ -82,6 +83,7 @@ class Transformer:
         if batch is None:
             return Answer(self._reader.cursor, True, 0, read - began, 0.0), []
         cursor = self._reader.cursor
-        parts = packed(self._function(batch))
+        with errors.naming(f"step {step}"):
+            parts = packed(self._function(batch))
         size = sum(part.size for part in parts)
         return Answer(cursor, False, size, read - began, time.monotonic() - read), parts

@@ -252,7 +252,9 @@ class Source:
             cursor = records.cursor if isinstance(records, Block) and self._in_worker else given
             self._next_step = step + self._spec.start.every[1]
             if self._spec.returns(step):
-                return Item(self._traced(stream, records, cursor, step), cursor, records.num_rows)
+                with errors.naming(f"step {step} of {self._spec.name!r}"):
+                    sent = self._traced(stream, records, cursor, step)
+                return Item(sent, cursor, records.num_rows)
         return None
 
     def close(self) -> None:
