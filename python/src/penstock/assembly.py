@@ -46,8 +46,8 @@ class Assembly:
             messages: the connection that failed, through a receiver.
             failure: its failure.
         """
-        if messages.refusal:
-            self._receives, self.why = False, messages.refusal
+        if messages.refusal:  # now: it may have memory, or reach the server, when the stream is opened again
+            self._skips, self.why = True, messages.refusal
             return True
         if isinstance(failure, Unavailable) and (messages.lost_receiver or not messages.batches):
             # The server may be unreachable only for the receiver, and the receiver may be what fails.

@@ -214,7 +214,8 @@ class Reading:
         self._rest.check_not_more(self.rows + batch.num_rows, self.batches + 1)
         self._text, self._cursor, self._step = messages.cursor, messages.position, step
         self._began = self._began or time.monotonic()
-        self.way, self.why = messages.way, messages.why or self._assembly.why
+        self.way = messages.way
+        self.why = "" if isinstance(batch, Block) else messages.why or self._assembly.why
         self.rows += batch.num_rows
         self.batches += 1
         self._replanned = False

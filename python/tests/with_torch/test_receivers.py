@@ -25,6 +25,7 @@ from torch.utils.data import DataLoader
 
 import penstock
 from penstock import receivers
+from penstock.messages import Messages
 from penstock.torch import Batch, Converter, IterableDataset
 
 pytestmark = pytest.mark.skipif(
@@ -387,6 +388,36 @@ def test_a_process_may_stop_using_its_receivers(server: Server, program: Path) -
     assert len(receivers_in(program)) == 1
     receivers.leave()
     assert not receivers_in(program)
+
+
+# spec: receiver-10
+def test_a_stream_that_a_receiver_refused_uses_it_when_it_is_opened_again(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after an outage, in which the receiver does not reach the servers either."""
+    receive, read = Messages._next_block, Messages._next_message
+    refusals, losses = [True], [True]
+
+    def refused(messages: Messages) -> Any:
+        if messages.receives and refusals and refusals.pop():
+            monkeypatch.setattr(messages._call, "refusal", "no memory")
+            raise penstock.Unavailable("no memory")
+        return receive(messages)
+
+    def lost(messages: Messages) -> Any:
+        if messages.batches == 3 and losses and losses.pop():
+            raise penstock.Unavailable("the connection was lost")
+        return read(messages)
+
+    monkeypatch.setattr(Messages, "_next_block", refused)
+    monkeypatch.setattr(Messages, "_next_message", lost)
+    data = dataset(server, batch_rows=20, prefetch=0, reconnect=60.0)
+    rows, ways = [], []
+    for batch in data:
+        rows += batch["row"].tolist()
+        ways.append((data.stats().way, data.stats().why))
+    assert sorted(rows) == list(range(ROWS))
+    assert ways == [("network", "no memory")] * 3 + [("receiver", "")] * (ROWS // 20 - 3)
 
 
 # spec: receiver-10
