@@ -45,6 +45,9 @@ func TestListsAreFitted(t *testing.T) {
 		require.Equal(t, exitFailure, got.code, args)
 	}
 	require.Equal(t, content, must(os.ReadFile(file))) //nolint:gosec // a test's own file
+	got = run(t, "fit", "home", "--quantiles", "scor=4", "--vocabulary", "nope=4", "--output", file, "--config", l.config)
+	require.Equal(t, exitFailure, got.code)
+	require.Contains(t, got.stderr, "plan dataset home: 2 faults\n  columns[0]: the dataset has no column \"scor\" (did you mean \"score\"?)\n  columns[1]: the dataset has no column \"nope\"\n")
 	for _, args := range [][]string{{}, {"--quantiles", "score=4"}, {"--quantiles", "score=1"}, {"--quantiles", "score"}, {"--vocabulary", "item=0"}, {"--vocabulary", "item=1", "--vocabulary", "item=2"}, {"--vocabulary", "item=1", "--min-count", "0"}} {
 		got := run(t, append([]string{"fit", "ml.impressions", "--config", l.config}, args...)...)
 		require.Equal(t, exitUsage, got.code, args)
