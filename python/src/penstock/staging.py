@@ -70,11 +70,11 @@ def stage(
             if sending.took and not rows.again:
                 failure.remedy = _by_hand(token, "these rows can be read once")
                 raise
-            if wait is None or servers.closed:
+            if wait is not None and not servers.closed:
+                log_retry(backoff, wait, failure)
+            if wait is None or servers.wait(wait):
                 failure.remedy = _by_hand(token, failure.remedy)
                 raise
-            log_retry(backoff, wait, failure)
-        threading.Event().wait(wait)
     raise AssertionError("unreachable: an attempt returns or raises")
 
 
