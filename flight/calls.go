@@ -8,11 +8,9 @@ import (
 	"strings"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
-	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/tap"
 
 	"github.com/penstock/penstock/flight/call"
@@ -64,7 +62,7 @@ func (s *Server) stream(service any, stream grpc.ServerStream, of *grpc.StreamSe
 	stream, done := s.answers.charged(stream, c)
 	defer done()
 	if strings.HasPrefix(of.FullMethod, "/grpc.") {
-		return s.checkHealth(service, stream, of, next)
+		return s.ended(stream, failure.EndingOf(stream.Context(), s.checkHealth(service, stream, of, next)))
 	}
 	began := s.options.Clock()
 	end := s.watch(stream.Context(), c, of.FullMethod, func() error {
@@ -81,6 +79,11 @@ func (s *Server) stream(service any, stream grpc.ServerStream, of *grpc.StreamSe
 	if line, ok := c.Line(path.Base(of.FullMethod), end.Label, s.options.Clock().Sub(began)); ok && s.options.Audit != nil {
 		s.options.Audit.Add(line)
 	}
+	return s.ended(stream, end)
+}
+
+// ended sends how a call ends, with its details.
+func (s *Server) ended(stream grpc.ServerStream, end failure.Ending) error {
 	if end.Status == nil {
 		return nil
 	}
@@ -93,7 +96,7 @@ func (s *Server) checkHealth(service any, stream grpc.ServerStream, of *grpc.Str
 	if of.FullMethod == grpc_health_v1.Health_Watch_FullMethodName {
 		leave, ok := call.Of(stream.Context()).Connection.Watch()
 		if !ok {
-			return status.Error(codes.ResourceExhausted, "too many calls of this connection watch the health of the server")
+			return fault.New(fault.Exhausted, "too many calls of this connection watch the health of the server").WithRemedy("watch it with one call, or check it")
 		}
 		defer leave()
 	}

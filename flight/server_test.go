@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/penstock/penstock/flight/failure"
 	"github.com/penstock/penstock/flight/flighttest"
 	"github.com/penstock/penstock/flight/inbound"
 	"github.com/penstock/penstock/internal/budget"
@@ -342,9 +343,14 @@ func TestWatchesOfAConnectionAreLimited(t *testing.T) {
 	for range 4 {
 		require.Equal(t, codes.OK, begin(ctx, client))
 	}
-	require.Equal(t, codes.ResourceExhausted, begin(t.Context(), client))
+	refused, err := client.Watch(t.Context(), &grpc_health_v1.HealthCheckRequest{})
+	require.NoError(t, err)
+	_, err = refused.Recv()
+	require.Equal(t, codes.ResourceExhausted, status.Code(err))
+	require.Len(t, refused.Trailer().Get(failure.TrailerKey), 1)
+	require.NotEmpty(t, failure.Parse([]byte(refused.Trailer().Get(failure.TrailerKey)[0])).Remedy)
 	require.Equal(t, codes.OK, begin(t.Context(), grpc_health_v1.NewHealthClient(s.connect(t))), "of another connection")
-	_, err := client.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{})
+	_, err = client.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{})
 	require.NoError(t, err)
 	cancel()
 	require.Eventually(t, func() bool { return begin(t.Context(), client) == codes.OK }, time.Minute, time.Millisecond)
