@@ -1,10 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"maps"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"helm.sh/helm/v3/pkg/chart/loader"
@@ -22,6 +23,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/yaml"
 )
 
@@ -227,8 +229,8 @@ func TestPodsAreConfined(t *testing.T) {
 	}
 }
 
-// What differs: secrets, probes, and the volume of the spool.
-func TestValuesDecideSecretsAndProbes(t *testing.T) {
+// What differs: secrets, and the volume of the spool. Probes need none of the secrets.
+func TestValuesDecideSecrets(t *testing.T) {
 	secrets := func(r rendered) map[string]string {
 		found := map[string]string{}
 		pod, _ := r.pod()
@@ -244,14 +246,14 @@ func TestValuesDecideSecretsAndProbes(t *testing.T) {
 	require.Equal(t, map[string]string{"config": "loader-penstock-config", "tickets": "tickets"}, secrets(r))
 	require.Equal(t, "loader-penstock-config", r.config.Name)
 	require.Contains(t, r.config.StringData["penstock.yaml"], "ml.impressions")
-	require.Equal(t, int32(imagePort), r.container().ReadinessProbe.GRPC.Port)
+	requireProbes(t, r.container())
 	require.Equal(t, "penstock:0.1.0", r.container().Image)
 
 	r, err = render(valuesOf(t, "tokens"))
 	require.NoError(t, err)
 	require.Equal(t, map[string]string{"config": "loader", "files": "loader-files", "tickets": "loader-tickets", "tls": "loader-tls", "tokens": "loader-tokens"}, secrets(r))
 	require.Empty(t, r.config.Name)
-	require.Equal(t, []string{"/usr/local/bin/penstock", "health", "--uri", "grpc+tls://127.0.0.1:8815"}, r.container().LivenessProbe.Exec.Command)
+	requireProbes(t, r.container())
 	require.Contains(t, r.container().Image, "@sha256:")
 	require.Equal(t, int32(443), r.service.Spec.Ports[0].Port)
 	require.Len(t, r.service.Spec.Ports, 2)
@@ -259,11 +261,21 @@ func TestValuesDecideSecretsAndProbes(t *testing.T) {
 
 	r, err = render(valuesOf(t, "certificates"))
 	require.NoError(t, err)
-	require.NotNil(t, r.container().StartupProbe.TCPSocket)
+	requireProbes(t, r.container())
 	require.Contains(t, r.container().Args, "--tls-client-ca=/etc/penstock/tls/ca.crt")
 	spool := r.deployment.Spec.Template.Spec.Volumes[slices.IndexFunc(r.deployment.Spec.Template.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == "spool" })]
 	require.Equal(t, resource.MustParse("201Gi"), spool.Ephemeral.VolumeClaimTemplate.Spec.Resources.Requests[corev1.ResourceStorage])
 	require.Equal(t, int64(135), *r.deployment.Spec.Template.Spec.TerminationGracePeriodSeconds)
+}
+
+// requireProbes checks that all probes of a container read the health at the address that the server has for them.
+func requireProbes(t *testing.T, of corev1.Container) {
+	t.Helper()
+	for _, probe := range []*corev1.Probe{of.StartupProbe, of.LivenessProbe, of.ReadinessProbe} {
+		require.Equal(t, &corev1.HTTPGetAction{Path: "/healthz", Port: intstr.FromString("health")}, probe.HTTPGet)
+	}
+	port := slices.IndexFunc(of.Ports, func(p corev1.ContainerPort) bool { return p.Name == "health" })
+	require.Contains(t, of.Args, fmt.Sprintf("--health=:%d", of.Ports[port].ContainerPort))
 }
 
 // Values that would serve in the open, or not at all, are refused with what to set.
@@ -302,8 +314,7 @@ func TestValuesThatCannotServeAreRefused(t *testing.T) {
 	}
 }
 
-// The arguments of each set of values start the server, with files of the names that the secrets have, and the command of the
-// probe finds it.
+// The arguments of each set of values start the server, with files of the names that the secrets have, and the probe finds it.
 func TestArgumentsOfTheChartServe(t *testing.T) {
 	program := programOf(t)
 	for _, name := range []string{"insecure", "tokens", "certificates", "cache"} {
@@ -319,34 +330,54 @@ func TestArgumentsOfTheChartServe(t *testing.T) {
 			var args []string
 			for _, arg := range r.container().Args {
 				arg = regexp.MustCompile(`=/(etc|var)/`).ReplaceAllString(arg, "="+root+"/$1/")
-				args = append(args, regexp.MustCompile(`^(--listen|--metrics)=:\d+$`).ReplaceAllString(arg, "$1=127.0.0.1:0"))
+				args = append(args, regexp.MustCompile(`^(--listen|--metrics|--health)=:\d+$`).ReplaceAllString(arg, "$1=127.0.0.1:0"))
 			}
 			server := exec.CommandContext(t.Context(), program, args...)
 			server.Env = append(os.Environ(), "TOKEN=secret")
-			address, log := begin(t, server)
-			if probe := r.container().LivenessProbe.Exec; probe != nil {
-				asked := slices.Clone(probe.Command[1:])
-				asked[len(asked)-1] = strings.Replace(asked[len(asked)-1], fmt.Sprintf("127.0.0.1:%d", imagePort), address, 1)
-				said, err := exec.CommandContext(t.Context(), program, asked...).CombinedOutput()
-				require.NoError(t, err, string(said))
-			}
+			_, log := begin(t, server)
+			requireHealthy(t, log)
 			require.NoError(t, server.Process.Signal(os.Interrupt))
-			require.NoError(t, server.Wait(), log.String())
+			require.NoError(t, server.Wait(), log())
 		})
 	}
 }
 
-// begin starts a server, and returns the address that it prints, and its log.
-func begin(t *testing.T, server *exec.Cmd) (address string, log *bytes.Buffer) {
+// requireHealthy waits until the probes of a server succeed, at the address that its log names.
+func requireHealthy(t *testing.T, log func() string) {
 	t.Helper()
-	log = &bytes.Buffer{}
-	server.Stderr = log
+	require.Eventually(t, func() bool {
+		found := regexp.MustCompile(`"msg":"health","listen":"([^"]+)"`).FindStringSubmatch(log())
+		if found == nil {
+			return false
+		}
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+found[1]+"/healthz", http.NoBody)
+		require.NoError(t, err)
+		answer, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return false
+		}
+		return answer.Body.Close() == nil && answer.StatusCode == http.StatusOK
+	}, time.Minute, 10*time.Millisecond)
+}
+
+// begin starts a server, and returns the address that it prints, and a function that returns its log.
+func begin(t *testing.T, server *exec.Cmd) (address string, log func() string) {
+	t.Helper()
+	file, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, file.Close()) })
+	log = func() string {
+		text, err := os.ReadFile(file.Name())
+		require.NoError(t, err)
+		return string(text)
+	}
+	server.Stderr = file
 	out, err := server.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, server.Start())
 	if address = firstLine(out); address == "" {
 		_ = server.Wait()
-		require.Fail(t, "the server does not start", log.String())
+		require.Fail(t, "the server does not start", log())
 	}
 	return address, log
 }

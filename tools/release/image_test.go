@@ -159,8 +159,8 @@ func TestImageServesTheDemo(t *testing.T) {
 		require.Contains(t, string(status), "\nUid:\t65532\t65532\t65532\t65532\n")
 	}
 	got, err := exec.CommandContext(t.Context(), program, "cat", "movielens", "--uri", "grpc://"+address, "--limit", "1000").Output()
-	require.NoError(t, err, log.String())
+	require.NoError(t, err, log())
 	require.Equal(t, string(want), string(got))
 	require.NoError(t, server.Process.Signal(os.Interrupt))
-	require.NoError(t, server.Wait(), log.String())
+	require.NoError(t, server.Wait(), log())
 }
